@@ -10,18 +10,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/**
- * The options of one case, which remembers what was read, so that an option nobody reads is an error.
- *
- * <p>An option absent and an option that is JSON {@code null} are the same: not given. Not thread-safe.
- */
+/** Options of a case; rejects those that no family has read. {@code null} counts as absent. Not thread-safe. */
 public final class CaseConfig {
     private final String path;
     private final JsonNode options;
     private final Set<String> read = new LinkedHashSet<>();
     private final Map<String, CaseConfig> sections = new HashMap<>();
 
-    /** @param path where the options stand in the case, for messages; empty at the top */
     CaseConfig(String path, JsonNode options) {
         if (!options.isObject()) {
             throw new MalformedCaseException("config" + path + " must be an object: " + options);
@@ -30,12 +25,11 @@ public final class CaseConfig {
         this.options = options;
     }
 
-    /** No option given. */
     static CaseConfig empty() {
         return new CaseConfig("", JsonNodeFactory.instance.objectNode());
     }
 
-    /** True if the option is there and not null. Counts as reading it only if it is not given. */
+    /** True if the option is present and not null; counts as read only if absent. */
     public boolean has(String name) {
         boolean given = options.hasNonNull(name);
         if (!given) {
@@ -44,17 +38,16 @@ public final class CaseConfig {
         return given;
     }
 
-    /** True if the option stands in the case at all, be it null: for the few whose null is not their default. */
+    /** True if the option is present, even as null. */
     public boolean mentions(String name) {
         return options.has(name);
     }
 
-    /** Counts options as read: they are known, and mean nothing to this case. */
+    /** Marks options as known but unused by this case. */
     public void ignore(String... names) {
         read.addAll(List.of(names));
     }
 
-    /** The option as it stands, {@code MissingNode} if not given; for values whose type carries meaning. */
     public JsonNode raw(String name) {
         read.add(name);
         return options.hasNonNull(name) ? options.get(name) : MissingNode.getInstance();
@@ -132,12 +125,11 @@ public final class CaseConfig {
         return has(name) ? flag(name) : ifNotGiven;
     }
 
-    /** The options below {@code name}, as strict as these. */
     public CaseConfig section(String name) {
         return sections.computeIfAbsent(name, n -> new CaseConfig(path + "." + n, given(n)));
     }
 
-    /** Refuses the options that nobody has read, here and in every section. */
+    /** Rejects unread options, in sections too. */
     void requireAllRead() {
         for (Map.Entry<String, JsonNode> option : options.properties()) {
             if (!read.contains(option.getKey())) {

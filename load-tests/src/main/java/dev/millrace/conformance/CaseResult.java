@@ -9,22 +9,20 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** What became of one case; {@link #name} and {@link #family} are the case's own. */
 public sealed interface CaseResult {
     String name();
 
     String family();
 
-    /** Millrace's numbers. */
     record Computed(String name, String family, ObjectNode output) implements CaseResult {}
 
-    /** The input was refused, which is an answer: the reference may refuse it too. */
+    /** The input was refused; the reference may refuse it too. */
     record Refused(String name, String family, String message) implements CaseResult {}
 
-    /** No answer: an unknown family or option, a malformed case, or a defect of ours. */
+    /** No answer: unknown family or option, malformed case, or our defect. */
     record Failed(String name, String family, String message) implements CaseResult {}
 
-    /** Writes {@code {"results":[...]}}, one result per line, as the cases are answered. */
+    /** Writes {@code {"results":[...]}}, one result per line. */
     public static final class ResultsFile implements Closeable {
         private final ObjectMapper json;
         private final BufferedWriter out;

@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.conformance.ConformanceFamily.ConformanceCase;
 
-/** Turns one golden case into one result, whatever happens. */
 public final class CaseRunner {
     private final ConformanceFamilies families;
 

@@ -6,11 +6,7 @@ import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.util.HashMap;
 import java.util.Map;
 
-/**
- * The ragged sequences of a case, packed: per-token fields end to end, in sequence order.
- *
- * <p>Every per-token field of a sequence must have one length; that length is the sequence's.
- */
+/** Ragged sequences packed end to end; all per-token fields of a sequence have one length. */
 public final class CaseSequences {
     private final JsonNode sequences;
     private final int[] offsets;
@@ -62,7 +58,6 @@ public final class CaseSequences {
         return offsets.clone();
     }
 
-    /** True if every sequence has the field. */
     public boolean has(String field) {
         for (JsonNode sequence : sequences) {
             if (!sequence.hasNonNull(field)) {
@@ -72,7 +67,6 @@ public final class CaseSequences {
         return count() > 0;
     }
 
-    /** A per-token field, packed. */
     public double[] doubles(String field) {
         double[] packed = new double[tokenCount()];
         for (int s = 0; s < count(); s++) {
@@ -84,7 +78,7 @@ public final class CaseSequences {
         return packed;
     }
 
-    /** A per-token field, packed; golden inputs are float32 values, so nothing is lost. */
+    /** Golden inputs are float32 values, so the cast is exact. */
     public float[] floats(String field) {
         double[] doubles = doubles(field);
         float[] packed = new float[doubles.length];
@@ -94,7 +88,6 @@ public final class CaseSequences {
         return packed;
     }
 
-    /** A per-token field of integers, packed. */
     public int[] integers(String field) {
         double[] doubles = doubles(field);
         int[] packed = new int[doubles.length];
@@ -108,7 +101,7 @@ public final class CaseSequences {
         return packed;
     }
 
-    /** The field {@code mask}, packed: 1 trained, 0 context. */
+    /** 1 trained, 0 context. */
     public byte[] mask() {
         int[] values = integers("mask");
         byte[] mask = new byte[values.length];
@@ -121,7 +114,6 @@ public final class CaseSequences {
         return mask;
     }
 
-    /** A field with one number per sequence. */
     public double[] perSequence(String field) {
         double[] values = new double[count()];
         for (int s = 0; s < values.length; s++) {
@@ -130,7 +122,6 @@ public final class CaseSequences {
         return values;
     }
 
-    /** A number of an object field of every sequence, such as {@code reward_components.accuracy_reward}. */
     public double[] perSequence(String field, String member) {
         double[] values = new double[count()];
         for (int s = 0; s < values.length; s++) {
@@ -140,7 +131,6 @@ public final class CaseSequences {
         return values;
     }
 
-    /** A text field of every sequence, such as {@code rollout_id}. */
     public String[] texts(String field) {
         String[] texts = new String[count()];
         for (int s = 0; s < texts.length; s++) {
@@ -153,7 +143,7 @@ public final class CaseSequences {
         return texts;
     }
 
-    /** Prompt groups as small integers, numbered in order of first appearance of each {@code group_id}. */
+    /** Groups numbered by first appearance of {@code group_id}. */
     public int[] groups() {
         Map<String, Integer> numbers = new HashMap<>();
         String[] ids = texts("group_id");
@@ -164,7 +154,6 @@ public final class CaseSequences {
         return groups;
     }
 
-    /** Packed values cut back into one list per sequence. */
     public ArrayNode ragged(double[] packed) {
         ArrayNode lists = JsonNodeFactory.instance.arrayNode();
         for (int s = 0; s < count(); s++) {
@@ -176,7 +165,6 @@ public final class CaseSequences {
         return lists;
     }
 
-    /** Packed values cut back into one list per sequence. */
     public ArrayNode ragged(float[] packed) {
         double[] doubles = new double[packed.length];
         for (int i = 0; i < packed.length; i++) {
@@ -185,7 +173,6 @@ public final class CaseSequences {
         return ragged(doubles);
     }
 
-    /** A packed mask cut back into one list of 0 and 1 per sequence. */
     public ArrayNode ragged(byte[] packedMask) {
         ArrayNode lists = JsonNodeFactory.instance.arrayNode();
         for (int s = 0; s < count(); s++) {

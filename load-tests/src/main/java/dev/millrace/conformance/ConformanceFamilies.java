@@ -69,7 +69,6 @@ import java.util.OptionalDouble;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** The golden families Millrace answers, by name. */
 public final class ConformanceFamilies {
     private final Map<String, ConformanceFamily> byName = new LinkedHashMap<>();
 
@@ -81,7 +80,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** Every family of this build, one line each. */
     public static ConformanceFamilies all() {
         return new ConformanceFamilies(List.of(
                 new AdvantageFamily(),
@@ -208,7 +206,7 @@ public final class ConformanceFamilies {
             return new AdvantagesAndReturns(advantages, advantages);
         }
 
-        /** verl divides by a group's trained tokens; where there are none, 0 / 0 reaches even the masked positions. */
+        /** verl divides by a group's trained tokens; without any, 0 / 0 reaches the masked positions too. */
         private static AdvantagesAndReturns withoutBaselineOfNothing(TokenBatch batch, AdvantagesAndReturns result) {
             int[] sizes = new int[batch.groupCount()];
             int[] trained = new int[batch.groupCount()];
@@ -224,7 +222,6 @@ public final class ConformanceFamilies {
             return result;
         }
 
-        /** verl's outcome reward: the sum over all tokens of a sequence, context included. */
         private static double[] summed(CaseSequences sequences, String field) {
             double[] tokens = sequences.doubles(field);
             int[] offsets = sequences.offsets();
@@ -238,10 +235,7 @@ public final class ConformanceFamilies {
         }
     }
 
-    /**
-     * {@code areal_decoupled_loss}: AReaL's PPO and SAPO losses: a filter between behavior and proximal policy, then the
-     * trust region between proximal and current, divided by the tokens of before the filter.
-     */
+    /** AReaL's PPO and SAPO losses; both divide by the token count before the filter. */
     static final class ArealDecoupledLossFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -325,7 +319,7 @@ public final class ConformanceFamilies {
             return output;
         }
 
-        /** Divides by the tokens of before any filter, by 1 if there are none. */
+        /** Divides by the token count before any filter, at least 1. */
         private static UpdateFacts tokenMean(TokenBatch batch) {
             return UpdateFacts.of(
                     new LossAggregation.TokenMean(),
@@ -354,7 +348,7 @@ public final class ConformanceFamilies {
             output.set("behave_approx_kl", sequences.ragged(logRatios));
         }
 
-        /** @param maskedOnly whether context tokens have 0; AReaL's SAPO reports their ratio too */
+        /** @param maskedOnly zero for context tokens; AReaL's SAPO reports their ratio too */
         private static float[] tokenRatios(TokenBatch batch, LogRatio ratio, boolean maskedOnly) {
             float[] ratios = new float[batch.tokenCount()];
             for (int t = 0; t < ratios.length; t++) {
@@ -386,10 +380,7 @@ public final class ConformanceFamilies {
         }
     }
 
-    /**
-     * {@code areal_prox_approx}: AReaL's approximations of the proximal log-probs, at every token, mask or not, with the
-     * reference's epsilon in the linear one.
-     */
+    /** AReaL's approximations at every token, masked or not, with the reference's epsilon in the linear one. */
     static final class ArealProxApproxFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -424,7 +415,7 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code kl}: verl's estimators with their gradients, elementwise and without mask, and its penalty in the reward. */
+    /** verl's estimators with gradients, and its penalty in the reward. */
     static final class KlFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -483,7 +474,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code m2po}: the second-moment mask over all trained tokens, as AReaL applies it. */
     static final class M2poFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -505,7 +495,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code offpolicy_metrics}: divergences and perplexities, and the agreement of the sampled tokens' probabilities. */
     static final class OffPolicyMetricsFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -551,7 +540,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code rollout_correction}: weights, rejection mask and metrics together, with verl's accounting. */
     static final class RolloutCorrectionFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -579,7 +567,7 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code staleness_capacity}: AReaL's admission formula after each event of a script, its silent floors included. */
+    /** AReaL's admission formula after each event of a script, with its silent floors. */
     static final class StalenessCapacityFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -671,7 +659,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code areal_rejection}: AReaL's rejection sampling, with the defaults of its configuration. */
     private static final class ArealRejectionFamily implements ConformanceFamily {
         private static final double DEFAULT_UPPER = 5.0;
 
@@ -696,7 +683,6 @@ public final class ConformanceFamilies {
             return output;
         }
 
-        /** The filter of a rejection configuration; AReaL's losses have one too. */
         static DivergenceFilter filter(CaseConfig config) {
             Metric metric = switch (config.text("metric", "ratio")) {
                 case "ratio" -> Metric.RATIO;
@@ -732,7 +718,6 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code kl_controller}: the coefficient after each of a list of updates. */
     private static final class KlControllerFamily implements ConformanceFamily {
         @Override
         public String name() {
@@ -774,7 +759,7 @@ public final class ConformanceFamilies {
             };
         }
 
-        /** The reference multiplies whatever the factor; the library refuses one that is not positive. */
+        /** The reference accepts any factor; the library rejects one that is not positive. */
         static double updated(CoefficientConfig controller, double coefficient, double measuredKl, long steps) {
             return controller instanceof CoefficientConfig.Adaptive adaptive
                     ? coefficient * adaptive.multiplier(measuredKl, steps)
@@ -782,10 +767,9 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** {@code presets}: the parameters of one preset with their defaults, and the settings it comes to. */
     static final class PresetsFamily implements ConformanceFamily {
         static final String NAME = "presets";
-        /** What stands for verl's constructor without arguments among the presets. */
+        /** Stands for verl's constructor without arguments. */
         static final String DEFAULT_CONSTRUCTOR = "default_constructor";
 
         @Override
@@ -821,7 +805,7 @@ public final class ConformanceFamilies {
             return output;
         }
 
-        /** A single bound is a number in the reference's table, a lower and an upper one are a text. */
+        /** verl's table has a single bound as number, a pair as text. */
         private static JsonNode threshold(@Nullable String text) {
             if (text == null) {
                 return NullNode.instance;

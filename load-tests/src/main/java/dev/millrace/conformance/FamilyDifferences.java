@@ -5,10 +5,7 @@ import dev.millrace.report.Table;
 import java.util.Collection;
 import java.util.List;
 
-/**
- * How far one family is from the reference: cases, violations, the largest differences met, and the largest share of a
- * tolerance that one of them used up. Not thread-safe.
- */
+/** Largest differences of a family from the reference. Not thread-safe. */
 public final class FamilyDifferences {
     private final String family;
     private int cases;
@@ -30,10 +27,8 @@ public final class FamilyDifferences {
     }
 
     /**
-     * Adds one difference.
-     *
-     * @param relative not finite where the expected number is 0; such a difference counts as absolute only
-     * @param share of the tolerance that is used up, above 1 for a violation
+     * @param relative not finite where the expected number is 0
+     * @param share of the tolerance, above 1 for a violation
      */
     void add(String where, double absolute, double relative, double share) {
         largestAbsolute = Math.max(largestAbsolute, absolute);
@@ -46,7 +41,6 @@ public final class FamilyDifferences {
         }
     }
 
-    /** All families beside each other. */
     public static Table table(Collection<FamilyDifferences> families) {
         return Table.of(
                 "",

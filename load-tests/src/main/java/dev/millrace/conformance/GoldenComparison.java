@@ -8,12 +8,11 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Compares one result with its case's {@code expected}, under the tolerances of the golden README.
+ * Compares a result with its case's {@code expected}, under the tolerances of the golden README.
  *
- * <p>Scalars: {@code |x - e| <= 4 |e - e64| + 2e-6 |e| + 1e-7}. Elements of lists:
- * {@code |x - e| <= 4 max_abs + 2e-6 |e|}, with {@code max_abs} the float32 noise of that list. Masks, counts, texts
- * and non-finite numbers must be equal, unless only the float32 reference overflowed; keys may neither be missing nor
- * be added. Where the reference raised, a refusal is wanted, whatever its words.
+ * <p>Scalars: {@code |x - e| <= 4 |e - e64| + 2e-6 |e| + 1e-7}. List elements: {@code |x - e| <= 4 max_abs + 2e-6
+ * |e|}, with {@code max_abs} the float32 noise of the list. Masks, counts, texts and non-finite numbers must be equal,
+ * unless only the float32 reference overflowed.
  */
 public final class GoldenComparison {
     private static final double NOISE_FACTOR = 4.0;
@@ -29,7 +28,7 @@ public final class GoldenComparison {
         this.differences = differences;
     }
 
-    /** Adds the case to {@code differences} and returns what is wrong with the result, empty if nothing. */
+    /** Returns the violations and adds the case to {@code differences}. */
     public static List<String> compare(JsonNode golden, CaseResult result, FamilyDifferences differences) {
         GoldenComparison comparison = new GoldenComparison(golden, differences);
         comparison.compare(result);
@@ -57,7 +56,6 @@ public final class GoldenComparison {
         }
     }
 
-    /** @param noise float32 noise of the list we are in, null outside lists */
     private void walk(String path, JsonNode expected, JsonNode actual, JsonNode fp64, @Nullable Double noise) {
         if (actual.isMissingNode()) {
             violations.add(path + " is missing");
@@ -122,7 +120,7 @@ public final class GoldenComparison {
                 difference / tolerance);
     }
 
-    /** The reference overflowed in float32; in float64 it may not have, and then that is what it computes. */
+    /** In float64 the reference may not overflow; then that value counts. */
     private void overflowed(String path, double expected, double actual, JsonNode fp64) {
         double reference64 = JsonNumbers.isNumber(fp64) ? JsonNumbers.read(fp64, path) : expected;
         if (!(Math.abs(actual - reference64) <= RELATIVE * Math.abs(reference64))) {

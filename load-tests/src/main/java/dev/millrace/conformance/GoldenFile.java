@@ -12,16 +12,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 
-/**
- * A file of golden cases, as read.
- *
- * @param path where it was read from
- * @param cases the case objects, in file order, answers included
- */
+/** A file of golden cases, in file order, answers included. */
 public record GoldenFile(Path path, List<JsonNode> cases) {
     private static final int FORMAT_VERSION = 1;
 
-    /** The case file itself, or every {@code *.json} case file directly in a directory, by name. */
+    /** Reads a case file, or every {@code *.json} directly in a directory, by name. */
     public static List<GoldenFile> under(Path fileOrDirectory, ObjectMapper json) throws IOException {
         if (!Files.isDirectory(fileOrDirectory)) {
             return List.of(read(fileOrDirectory, json));
@@ -60,7 +55,7 @@ public record GoldenFile(Path path, List<JsonNode> cases) {
         return new GoldenFile(path, list);
     }
 
-    /** The table of presets has a form of its own: one case per preset, and one for the constructor's defaults. */
+    /** One case per preset, and one for the constructor's defaults. */
     private static List<JsonNode> presets(JsonNode root, ObjectMapper json) {
         List<JsonNode> cases = new ArrayList<>();
         cases.add(preset(PresetsFamily.DEFAULT_CONSTRUCTOR, root.path(PresetsFamily.DEFAULT_CONSTRUCTOR), json));

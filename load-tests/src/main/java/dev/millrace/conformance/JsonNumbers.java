@@ -4,9 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.DoubleNode;
 import com.fasterxml.jackson.databind.node.TextNode;
 
-/**
- * Numbers in golden files, where the non-finite ones are the strings {@code NaN}, {@code Infinity}, {@code -Infinity}.
- */
+/** Numbers in golden files; NaN and infinities are strings. */
 public final class JsonNumbers {
     private JsonNumbers() {}
 

@@ -1,8 +1,6 @@
 package dev.millrace.conformance;
 
-/**
- * A case that is not in the golden format, or asks for something no family knows; unlike a refusal it fails the run.
- */
+/** A case not in the golden format, or of an unknown family; fails the run. */
 public final class MalformedCaseException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -31,9 +31,8 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.Semantics;
 import org.jspecify.annotations.Nullable;
 
-/** {@code policy_loss}: verl's registered losses, each one of Millrace's objectives. */
+/** verl's registered losses. */
 final class PolicyLossFamily implements ConformanceFamily {
-    /** verl's, under the logarithm. */
     private static final float GEOMETRIC_WEIGHT_FLOOR = 1e-10f;
 
     @Override
@@ -71,7 +70,7 @@ final class PolicyLossFamily implements ConformanceFamily {
         return output;
     }
 
-    /** Here {@code old_logprobs} are the behavior policy's, and weights that are given are not looked at. */
+    /** {@code old_logprobs} are the behavior policy's; given weights are ignored. */
     private static ObjectiveResult bypass(
             PolicyLossOptions options, int paddedLength, ObjectiveInput input, CaseSequences sequences) {
         float[] behavior = sequences.floats("old_logprobs");
@@ -91,7 +90,7 @@ final class PolicyLossFamily implements ConformanceFamily {
                 .withLoss(options.lossOfNothing());
     }
 
-    /** A mean over nothing, which the library refuses, is what the reference makes of it: no gradient, and 0 / 0. */
+    /** Over no token the reference has no gradient and a loss of 0 / 0; the library refuses. */
     private static ObjectiveResult evaluate(
             PolicyLossOptions options, LossAggregation aggregation, ObjectiveInput input) {
         Objective objective = objective(options);
@@ -103,7 +102,7 @@ final class PolicyLossFamily implements ConformanceFamily {
                 .withLoss(options.lossOfNothing());
     }
 
-    /** GSPO, SAPO and GMPO aggregate as published whatever mode is asked for, and GMPO counts every sequence. */
+    /** GSPO, SAPO and GMPO ignore the requested mode; GMPO counts every sequence. */
     private static UpdateFacts facts(
             PolicyLossOptions options, LossAggregation aggregation, Objective objective, ObjectiveInput input) {
         if (options.lossMode().equals("geo_mean")) {
@@ -146,9 +145,7 @@ final class PolicyLossFamily implements ConformanceFamily {
         };
     }
 
-    /**
-     * The options of {@code policy_loss} with verl's defaults; an option of another loss mode is known and not looked at.
-     */
+    /** Options with verl's defaults; those of another loss mode are ignored. */
     static final class PolicyLossOptions {
         private final CaseConfig config;
         private final String aggregationMode;
@@ -221,10 +218,7 @@ final class PolicyLossFamily implements ConformanceFamily {
             };
         }
 
-        /**
-         * The loss the reference reports when no token is trained: 0 divided by the count of the whole if that is given,
-         * by 0 otherwise.
-         */
+        /** Loss of the reference when no token is trained: 0 if the count of the whole is given, else NaN. */
         double lossOfNothing() {
             boolean sequences = switch (lossMode()) {
                 case "gspo", "sapo" -> true;
@@ -260,7 +254,7 @@ final class PolicyLossFamily implements ConformanceFamily {
             return config.number("tau_neg", 1.05);
         }
 
-        /** The only option without a default: the leash is what the objective is. */
+        /** Has no default. */
         double droBeta() {
             if (!config.has("dro_beta")) {
                 throw new IllegalArgumentException("loss_mode dro needs dro_beta");
@@ -289,13 +283,12 @@ final class PolicyLossFamily implements ConformanceFamily {
         }
     }
 
-    /** verl's rollout correction options, whose thresholds are numbers or texts, read with the reference's semantics. */
+    /** verl's rollout correction options; thresholds are numbers or texts. */
     static final class CaseRolloutOptions {
         private static final String DEFAULT_IS_THRESHOLD = "2.0";
 
         private CaseRolloutOptions() {}
 
-        /** @param bypass whether behavior stands in for old, whatever the options say */
         static RolloutCorrectionConfig read(CaseConfig config, boolean bypass) {
             config.ignore("bypass_mode");
             config.ignore("rollout_is_threshold", "rollout_rs_threshold"); // nobody looks at them unless they are used

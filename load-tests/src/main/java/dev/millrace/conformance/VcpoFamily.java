@@ -16,10 +16,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/**
- * {@code vcpo}: sequence weights, effective sample size, scaled learning rates and OPOB gradient coefficients as VCPO's
- * code computes them: weights are float32, so one that overflows is infinite and what follows from it NaN.
- */
+/** VCPO's sequence weights, ESS, learning rates and OPOB coefficients; weights overflow as float32. */
 final class VcpoFamily implements ConformanceFamily {
     private static final double EPSILON = 1e-8;
 
@@ -168,10 +165,7 @@ final class VcpoFamily implements ConformanceFamily {
         return Arrays.stream(members).mapToDouble(s -> values[s]).toArray();
     }
 
-    /**
-     * Mean and population standard deviation of the members' rewards in float32, as in the reference: an advantage is
-     * the difference of a reward and this mean, and where the two nearly agree the rounding of the mean shows.
-     */
+    /** Mean and population deviation in float32, as the reference: rounding shows where rewards nearly agree. */
     private static void populationMoments(double[] rewards, int[] members, double[] mean, double[] deviation) {
         float sum = 0f;
         for (int s : members) {
@@ -209,8 +203,7 @@ final class VcpoFamily implements ConformanceFamily {
     }
 
     /**
-     * Per-sequence statistics of VCPO's {@code compute_is_info}, as it yields them in float32: what exceeds the largest float
-     * is infinite, and a sequence without trained tokens has weight 1.
+     * Statistics of VCPO's {@code compute_is_info} in the range of float32.
      *
      * @param k3 mean k3 of rollout against old
      * @param geometricMean {@code exp(mean log ratio)}
@@ -256,7 +249,6 @@ final class VcpoFamily implements ConformanceFamily {
             return hasClipped() ? clipped : raw;
         }
 
-        /** Keeps the precision of double within the range of float. */
         private static double asFloat(double value) {
             return Float.isInfinite((float) value) ? value * Double.POSITIVE_INFINITY : value;
         }

@@ -18,28 +18,26 @@ import java.util.Locale;
 import java.util.function.UnaryOperator;
 
 /**
- * The corrections that are held against each other, each as the product's own algorithm.
- *
- * <p>One thing differs from row to row: batch, advantage, optimiser and learning rate are the same for all. None of them
- * limits staleness, or there would be nothing left to train on at a lag above the limit.
+ * Corrections under comparison, each as the product's own algorithm. Batch, advantage, optimizer and learning rate are
+ * shared, and none limits staleness.
  */
 public enum Correction {
-    /** {@code -A log π}: rollouts are trained on as if the current policy had sampled them. */
+    /** {@code -A log π} */
     NONE("no correction", a -> a.weights(None.defaults())),
-    /** The surrogate on current/behavior, clipped to 1 ± 0.2, dual clip at 3. */
+    /** Clipped to 1 ± 0.2 on current/behavior, dual clip at 3. */
     PPO_CLIP(
             "PPO clip",
             a -> a.weights(None.defaults())
                     .objective(new PpoClip(Anchor.BEHAVIOR, 0.2, 0.2, PpoClip.DEFAULT_CLIP_RATIO_C))),
     /** {@code -min(ρ, 2) A log π} per token. */
     TOKEN_TIS("token TIS", a -> a.weights(Token.defaults())),
-    /** The same with one weight per sequence, the product of its tokens' ratios. */
+    /** One weight per sequence, the product of its tokens' ratios. */
     SEQUENCE_TIS("sequence TIS", a -> a.weights(Sequence.defaults())),
-    /** AReaL's: tokens with ρ above 5 are left out, the others weigh ρ; clipped to 1 ± 0.2 around the proximal policy. */
+    /** AReaL's: drops tokens with ρ above 5, weighs the others by ρ, clips to 1 ± 0.2 around the proximal policy. */
     DECOUPLED_PPO("decoupled PPO", a -> a.weights(new Token("1e-9_5.0", false)).objective(DecoupledPpo.defaults())),
-    /** {@code -ρ A log π} over what the second-moment mask leaves at 0.04; no truncation worth the name. */
+    /** {@code -ρ A log π} after the second-moment mask at 0.04; truncation never binds. */
     M2PO("M2PO", a -> a.weights(new Token("1e8", false)).masks(M2po.defaults())),
-    /** Sequence TIS with a step of {@code sqrt(ESS ratio)} and the off-policy optimal baseline in place of the group's mean. */
+    /** Sequence TIS with step {@code sqrt(ESS ratio)} and the off-policy optimal baseline. */
     VCPO("VCPO", Correction::varianceControlled),
     /** The second-moment mask, then VCPO. */
     M2PO_VCPO("M2PO+VCPO", a -> varianceControlled(a).masks(M2po.defaults()));
@@ -59,12 +57,10 @@ public enum Correction {
         return a.weights(Sequence.defaults()).advantage(Opob.defaults()).ess(Ess.defaults());
     }
 
-    /** As a person writes it. */
     String title() {
         return title;
     }
 
-    /** As the command line and the files write it. */
     String key() {
         return name().toLowerCase(Locale.ROOT);
     }

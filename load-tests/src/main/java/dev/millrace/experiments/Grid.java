@@ -3,7 +3,7 @@ package dev.millrace.experiments;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The runs of an experiment, seed after seed, so that an interrupted one has whole seeds to show. */
+/** Runs seed after seed, so that an interrupted experiment has whole seeds. */
 public record Grid(List<Integer> lags, List<Correction> corrections, List<Long> seeds, StalenessSettings settings) {
     public Grid {
         lags = List.copyOf(lags);
@@ -42,10 +42,8 @@ public record Grid(List<Integer> lags, List<Correction> corrections, List<Long> 
         return runs;
     }
 
-    /** Which run of a grid. */
     public record RunKey(int lag, Correction correction, long seed) {
 
-        /** Name of its file, without the extension. */
         String name() {
             return "lag-" + lag + "." + correction.key() + ".seed-" + seed;
         }

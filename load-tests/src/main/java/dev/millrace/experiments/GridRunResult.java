@@ -7,12 +7,10 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One finished run; a function of its key and settings, so that it is the same whenever and beside whatever it ran.
+ * A finished run; a function of its key and settings.
  *
- * @param settings    it ran under
- * @param points      one per step that was taken
  * @param evaluations the first before the first step
- * @param refused     why it ended early, if a number was not finite; null otherwise
+ * @param refused the number that was not finite and ended it; null otherwise
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record GridRunResult(

@@ -13,7 +13,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Does the runs of a grid that are not there yet, several at a time, and says how far it is. */
+/** Does the missing runs of a grid, several at a time. */
 public final class GridRunner {
     private final StalenessRuns runs;
     private final RunFiles files;
@@ -28,7 +28,7 @@ public final class GridRunner {
         this.out = out;
     }
 
-    /** @throws IllegalStateException if a run fails for another reason than numbers that are not finite */
+    /** @throws IllegalStateException if a run fails for another reason than non-finite numbers */
     public void run(Grid grid) throws IOException, InterruptedException {
         List<RunKey> left = new ArrayList<>();
         for (RunKey key : grid.runs()) {

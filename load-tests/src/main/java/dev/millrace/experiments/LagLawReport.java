@@ -28,11 +28,11 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
-/** The lag law of one correction: the runs it was fitted to, the fit, a table and a picture. A function of the runs. */
+/** Lag law of one correction: runs, fit, table and chart. */
 public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     private static final List<String> FILES = List.of("lag-law.html", "lag-law.json", "lag-law.md", "lag-law.png");
 
-    /** @param rows of a grid with one correction; those at lag 0 are what the others are held against, and no part of the fit */
+    /** @param rows of one correction; those at lag 0 are the baseline and not fitted */
     public static LagLawReport of(Grid grid, List<RunRow> rows) {
         return new LagLawReport(
                 grid,
@@ -53,7 +53,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         return rows.stream().filter(row -> row.lag() == lag).toList();
     }
 
-    /** The greatest lag of at least 1 at which every seed keeps up; empty if there is none. */
+    /** Greatest lag of at least 1 at which every seed keeps up. */
     private OptionalInt greatestThatKeepsUp() {
         return lags().stream()
                 .filter(lag -> lag > 0 && at(lag).stream().allMatch(row -> row.outcome() == Outcome.KEEPS_UP))
@@ -61,7 +61,6 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 .max();
     }
 
-    /** The table, the fit in sentences, and the runs beside it. */
     public Report report() {
         return Report.of(grid.corrections().get(0).title() + ": ESS over lag", List.of(capital(law.verdict()) + "."))
                 .concluding(Conclusion.of(
@@ -109,7 +108,6 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         return at(lag).stream().map(value).collect(Collectors.joining(" / "));
     }
 
-    /** Geometric mean of the seeds. */
     private double essAt(int lag) {
         return Math.exp(at(lag).stream()
                 .mapToDouble(row -> Math.log(row.essRatio()))
@@ -154,11 +152,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         return String.format(Locale.ROOT, pattern, value);
     }
 
-    /**
-     * Writes lag-law.html, lag-law.json, lag-law.md and lag-law.png.
-     *
-     * @param said is told where there can be no picture
-     */
+    /** @param said receives a line if there can be no picture */
     public void write(Path directory, Consumer<String> said) throws IOException {
         ObjectNode all = StalenessReport.summary(grid, rows);
         all.set("law", new ObjectMapper().valueToTree(law));
@@ -207,21 +201,14 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     }
 
     /**
-     * The law {@code L = c · ESS^alpha} between the lag of a run and the effective sample size that it leaves, fitted to runs.
+     * The law {@code L = c · ESS^alpha} between lag and ESS ratio {@code (Σ w)² / (n Σ w²)} of raw sequence weights.
      *
-     * <p>ESS is the ratio {@code (Σ w)² / (n Σ w²)} of the raw sequence weights, in (0, 1]; it falls with the lag, so alpha is
-     * negative. Read the other way it bounds the lag: who wants to keep an ESS ratio of e may let rollouts be {@code c · e^alpha}
-     * versions old. The lag is set and the ESS is what scatters, so the line is fitted as {@code log ESS = a + b log L} by least
-     * squares, and {@code alpha = 1/b}, {@code c = exp(-a/b)}.
+     * <p>Lag is set and ESS scatters, so {@code log ESS = a + b log L} is fitted by least squares, with {@code alpha =
+     * 1/b} and {@code c = exp(-a/b)}. Intervals are percentiles of {@value #RESAMPLES} bootstrap fits. The alternative
+     * is {@code log ESS = a + b L}.
      *
-     * <p>Intervals are percentiles of fits to runs drawn anew, with replacement, {@value #RESAMPLES} times. What the power law is held
-     * against is the other curve with two parameters that suggests itself, {@code log ESS = a + b L}.
-     *
-     * @param c        lag at which the ratio would be 1
-     * @param alpha    exponent
      * @param rSquared share of the variance of log ESS that the power law explains
-     * @param exponentialRSquared the same of the exponential
-     * @param bound    the least constant for which no run that keeps up lies above {@code bound · ESS^alpha}; NaN if none does
+     * @param bound least constant with no run that keeps up above {@code bound · ESS^alpha}; NaN if none does
      */
     record LagLaw(Interval c, Interval alpha, double rSquared, double exponentialRSquared, double bound, int runs) {
         static final int RESAMPLES = 2000;
@@ -230,10 +217,10 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         private static final long SEED = 20_260_101;
         private static final int LEAST_LAGS = 3;
 
-        /** A value with the interval that holds 95 % of the resampled ones. */
+        /** 95 % interval of the resampled values. */
         public record Interval(double value, double low, double high) {}
 
-        /** What the law is fitted to: a lag of at least 1, a ratio in (0, 1]. */
+        /** Lag at least 1, ratio in (0, 1]. */
         public record Point(double lag, double ess, boolean keepsUp) {
             public Point {
                 if (!(lag >= 1 && ess > 0 && ess <= 1.000001)) {
@@ -253,7 +240,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
             }
         }
 
-        /** @throws IllegalArgumentException with fewer than three different lags, which no line can be held against */
+        /** @throws IllegalArgumentException with fewer than three different lags */
         static LagLaw fit(List<Point> points) {
             if (points.stream().mapToDouble(Point::lag).distinct().count() < LEAST_LAGS) {
                 throw new IllegalArgumentException("a law needs runs at " + LEAST_LAGS + " lags of at least 1 or more");
@@ -312,20 +299,18 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                     resampled[(int) ((1 - TAIL) * resampled.length)]);
         }
 
-        /** The lag that a ratio goes with. */
         double lagAt(double ess) {
             return c.value() * Math.pow(ess, alpha.value());
         }
 
         /**
-         * Whether the runs speak for a power law: it explains most of the variance, ESS falls with the lag in all but a few of the
-         * resampled fits, and an exponential does not explain more.
+         * True if the power law explains most of the variance, alpha is negative in almost all fits, and an
+         * exponential explains no more.
          */
         boolean isSupported() {
             return rSquared >= GOOD && alpha.high() < 0 && alpha.low() < 0 && rSquared >= exponentialRSquared;
         }
 
-        /** The same in a sentence. */
         String verdict() {
             String reason = rSquared < GOOD
                     ? "the power law explains less than " + GOOD + " of the variance of log ESS"

@@ -13,12 +13,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/**
- * The finished runs of an experiment, a file each under {@code runs/}. A file is there whole or not at all. Thread-safe,
- * as long as no two threads write the same run.
- */
+/** Finished runs, one file each under {@code runs/}, whole or absent. Thread-safe if no two threads write one run. */
 public final class RunFiles {
-    /** The experiments' decoders have plain positions; a file that says otherwise has fields too many, and is refused. */
+    /** Unknown fields are refused: the experiments' decoders have plain positions. */
     private static final ObjectMapper JSON = new ObjectMapper()
             .registerModule(new SimpleModule().addAbstractTypeMapping(RopeScaling.class, RopeScaling.None.class));
 
@@ -31,8 +28,8 @@ public final class RunFiles {
     }
 
     /**
-     * @param resume whether runs that are there already are wanted; refused otherwise
-     * @throws Refusal if there are runs nobody wanted
+     * @param resume accepts existing runs
+     * @throws Refusal if there are runs and {@code resume} is false
      */
     public static RunFiles open(Path report, StalenessSettings settings, boolean resume) throws IOException {
         Path directory = report.resolve("runs");
@@ -44,7 +41,6 @@ public final class RunFiles {
         return new RunFiles(directory, settings);
     }
 
-    /** A finished run, if it is there. */
     Optional<GridRunResult> read(RunKey key) throws IOException {
         Path file = file(key);
         if (!Files.exists(file)) {
@@ -59,9 +55,9 @@ public final class RunFiles {
     }
 
     /**
-     * The runs of a grid that are there, in its order.
+     * Existing runs of a grid, in its order.
      *
-     * @throws Refusal if a seed has runs and none of them is on-policy: there is nothing to hold them against
+     * @throws Refusal if a seed has runs but none on-policy to compare with
      */
     public List<GridRunResult> readAll(Grid grid) throws IOException {
         List<GridRunResult> all = new ArrayList<>();

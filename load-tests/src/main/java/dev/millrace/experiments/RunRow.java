@@ -12,26 +12,22 @@ import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What became of one run.
+ * Outcome of one run.
  *
- * <p>A run has <em>collapsed</em> if a number in it was refused as not finite, or if its evaluated reward fell below half
- * of the best before and stayed there: for its last {@value #STAYS} evaluations at least. Of the others it <em>keeps
- * up</em> if its last reward is at most {@value #MARGIN} below the least of the on-policy runs of its seed, and is
- * <em>behind</em> if not. On-policy the corrections do the same up to rounding, so their runs show how far apart runs get
- * that differ by nothing else. Last rewards are means of {@value #LAST} evaluations.
+ * <p>A run <em>collapsed</em> if a number was not finite, or its evaluated reward fell below half of the best before
+ * for its last {@value #STAYS} evaluations at least. Otherwise it <em>keeps up</em> if its last reward is at most
+ * {@value #MARGIN} below the least of its seed's on-policy runs, else it is <em>behind</em>. Last rewards are means of
+ * {@value #LAST} evaluations.
  *
- * <p>Drift (ESS, second moment, KL) is the median over a window: of a collapsed run the {@value #BEFORE} steps before the
- * first evaluation of its fall, of any other the steps at which the lag was whole until the task was learnt, since a policy
- * that has nothing left to learn stops moving and drifts from nobody. Where there is no such step, it is all steps.
+ * <p>Drift (ESS, second moment, KL) is the median over a window: the {@value #BEFORE} steps before the fall of a
+ * collapsed run; otherwise the steps at whole lag until the task was learnt; without such a step, all steps.
  *
- * @param collapsedAt step of the first evaluation below half from which it did not come back; -1 if it did not collapse
- * @param reached     step of the first evaluation with a reward of at least {@value #LEARNT}; -1 if there is none
- * @param masked      mean share of sampled tokens that no gradient came from
- * @param clipped     mean share of trained tokens whose objective was clipped
- * @param stepScale   mean factor on the learning rate
- * @param gradNorm    median norm of the gradient
- * @param starved     steps that had no token to train on; null if the run did not record it
- * @param refused     the number that was not finite; null if all were
+ * @param collapsedAt step of the first evaluation below half; -1 if it did not collapse
+ * @param reached step of the first evaluation with reward {@value #LEARNT}; -1 if none
+ * @param masked mean share of sampled tokens without gradient
+ * @param clipped mean share of trained tokens with a clipped objective
+ * @param starved steps without a token to train on; null if not recorded
+ * @param refused the number that was not finite; null if all were
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record RunRow(
@@ -60,14 +56,13 @@ record RunRow(
     static final double MARGIN = 0.05;
     static final double LEARNT = 0.9;
 
-    /** The three ways a run can go. */
     enum Outcome {
         KEEPS_UP,
         BEHIND,
         COLLAPSED
     }
 
-    /** @param onPolicy the runs at lag 0 of the same seed, at least one */
+    /** @param onPolicy runs at lag 0 of the same seed, at least one */
     static RunRow of(GridRunResult run, List<GridRunResult> onPolicy) {
         List<Evaluation> evaluations = run.evaluations();
         long collapsedAt = collapsedAt(run);
@@ -157,7 +152,6 @@ record RunRow(
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
 
-    /** The row as CSV. */
     static final List<Column<RunRow>> COLUMNS = List.of(
             Column.count("lag", RunRow::lag),
             Column.text("correction", row -> row.correction().key()),
@@ -179,7 +173,6 @@ record RunRow(
             Column.countWhereKnown("starved", RunRow::starved),
             Column.text("refused", RunRow::refused));
 
-    /** -1 stands for a step that there was not. */
     private static Column<RunRow> step(String name, ToLongFunction<RunRow> value) {
         return Column.text(name, row -> value.applyAsLong(row) < 0 ? null : value.applyAsLong(row));
     }

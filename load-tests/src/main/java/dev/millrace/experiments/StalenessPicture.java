@@ -17,25 +17,15 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
 
-/**
- * The rows of an experiment that is over, drawn: reward at the end and ESS ratio over lag, means of the seeds. So a picture that is
- * published can be made again of the rows that are published with it, when the runs themselves are gone.
- *
- * @param rows in the order of the file
- */
+/** Final reward and ESS ratio over lag, means of the seeds, drawn from a published {@code runs.csv}. */
 public record StalenessPicture(List<Row> rows) {
-    /** What is drawn of a run. */
     record Row(int lag, Correction correction, double lastReward, double essRatio) {}
 
     public StalenessPicture {
         rows = List.copyOf(rows);
     }
 
-    /**
-     * Reads a {@code runs.csv}.
-     *
-     * @throws IllegalArgumentException if it is none, naming the line
-     */
+    /** @throws IllegalArgumentException naming the line that does not parse */
     public static StalenessPicture of(Path csv) throws IOException {
         List<String> lines = Files.readAllLines(csv);
         List<String> names =
@@ -64,14 +54,13 @@ public record StalenessPicture(List<Row> rows) {
         return new StalenessPicture(Arrays.asList(rows));
     }
 
-    /** Writes the picture. */
     public void write(Path png) throws IOException {
         List<Chart> charts = charts();
         Picture.write(
                 Report.of("Corrections at lags", List.of()).with(Section.of("").with(charts)), charts, 1, png);
     }
 
-    /** Lag 0 has no place on an axis of powers, so its range stands in the title. */
+    /** Lag 0 has no place on a logarithmic axis; its range stands in the title. */
     List<Chart> charts() {
         return List.of(
                 chart("reward at the end", "reward", Row::lastReward),

@@ -34,10 +34,7 @@ import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/**
- * What a grid came to: a row per run, the tables, the curves, and every step and evaluation as CSV. A function of the
- * runs, so that an experiment that was interrupted and resumed has the same files as one that was not.
- */
+/** Results of a grid: a row per run, tables, curves, steps and evaluations as CSV. A function of the runs. */
 public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> rows) {
     private static final List<String> FILES = List.of(
             "staleness.html", "tables.md", "summary.json", "runs.csv", "steps.csv", "evaluations.csv", "staleness.png");
@@ -100,9 +97,9 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
     }
 
     /**
-     * Writes the page, the tables, the rows as CSV and JSON, and the picture.
+     * Writes page, tables, rows as CSV and JSON, and picture.
      *
-     * @param said is told where there can be no picture
+     * @param said receives a line if there can be no picture
      */
     public void write(Path directory, Consumer<String> said) throws IOException {
         Report report = report();
@@ -128,7 +125,6 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         }
     }
 
-    /** What every summary of an experiment begins with, and its runs. */
     static ObjectNode summary(Grid grid, List<RunRow> rows) {
         ObjectMapper json = new ObjectMapper();
         ObjectNode summary = json.createObjectNode();
@@ -139,7 +135,6 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return summary;
     }
 
-    /** The tables of rewards and of drift, and reward over steps for each lag. */
     public Report report() {
         return Report.of("Corrections at lags", List.of())
                 .concluding(conclusion())
@@ -156,7 +151,6 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 .with(Section.of("Reward of the policy, mean of the seeds").with(charts()));
     }
 
-    /** Of the greatest lag that was run. */
     private Conclusion conclusion() {
         int lag = rows.stream().mapToInt(RunRow::lag).max().orElse(0);
         String asked = "Which corrections keep up with their on-policy run at a lag of " + lag + "?";
@@ -227,7 +221,6 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 : null;
     }
 
-    /** Reward over steps for each lag, and the ESS ratio over lags. */
     private List<Chart> charts() {
         List<Chart> charts = new ArrayList<>();
         for (int lag : grid.lags()) {
@@ -247,7 +240,6 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return charts;
     }
 
-    /** Mean of the seeds; a run that ended early has no reward from there on. */
     private Series curve(int lag, Correction correction) {
         List<GridRunResult> seeds = runs.stream()
                 .filter(run -> run.key().lag() == lag && run.key().correction() == correction)

@@ -51,11 +51,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.LongStream;
 
 /**
- * Runs of one experiment: at step t the batch is sampled by version {@code max(0, t - lag)}, version 0 being the policy
- * that the warm start of the run's seed ends with.
+ * At step t the batch is sampled by version {@code max(0, t - lag)}; version 0 is the policy at the end of the seed's
+ * warm start.
  *
- * <p>A run is a function of its key and the settings, bit for bit on the same kind of machine: nothing in it looks at a
- * clock, shares state with another run, or is added up by more than one thread. Thread-safe.
+ * <p>A run is a function of key and settings, bit for bit on the same kind of machine. Thread-safe.
  */
 public final class StalenessRuns {
     private static final RunIdentity RUN = new RunIdentity("experiment", 0, "policy");
@@ -107,14 +106,11 @@ public final class StalenessRuns {
     }
 
     /**
-     * One step under one correction, by the product's own parts: sampled by the generator's engine with the behavior weights,
-     * scored by the policy's with the current ones, batched and corrected as the topology does it, trained on as the learner
-     * does it. What is missing is the log in between, and with it everything that depends on time.
+     * One step of the product's own parts without the log: generator's engine with behavior weights, scorer's with
+     * current ones, the topology's batch and the learner's step.
      *
-     * <p>The proximal policy is the one current when the step begins. One engine samples and scores, so the old policy's
-     * log-probs are taken to be the behavior policy's: they differ by rounding alone.
-     *
-     * <p>Owned by one thread.
+     * <p>The proximal policy is current at step start. One engine samples and scores, so old log-probs are taken as
+     * behavior's. Owned by one thread.
      */
     static final class LaggedStep implements AutoCloseable {
         private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
@@ -166,9 +162,8 @@ public final class StalenessRuns {
         /**
          * Changes {@code current} and {@code adamW} by one step.
          *
-         * @param batchId  which prompts
-         * @param step     the version that {@code current} is
-         * @param behavior weights of {@code behaviorVersion}
+         * @param batchId selects the prompts
+         * @param step version of {@code current}
          */
         StepPoint take(long batchId, long step, Weights behavior, long behaviorVersion, Weights current, AdamW adamW) {
             List<Rollout> rollouts = sampler.sample(series.batch(batchId), behavior, behaviorVersion);
@@ -194,7 +189,6 @@ public final class StalenessRuns {
                     report.tokensTrained() == 0);
         }
 
-        /** Tokens that are trained on with a weight above 0. */
         private static long weighed(LearnerBatch batch) {
             long weighed = 0;
             for (BatchEntry entry : batch.getEntries()) {
@@ -215,12 +209,11 @@ public final class StalenessRuns {
                     .orElseThrow();
         }
 
-        /** What an objective does not have is 0: nothing of it happened. */
+        /** An absent metric is 0. */
         private static double metric(StepReport report, String name) {
             return report.metrics().byName().getOrDefault(name, 0.0);
         }
 
-        /** @param steps taken before */
         Evaluation evaluate(Weights current, long steps) {
             List<Rollout> rollouts = sampler.sample(series.evaluation(), current, steps);
             return new Evaluation(
@@ -241,13 +234,12 @@ public final class StalenessRuns {
     }
 
     /**
-     * A policy with the optimiser's state that goes with it; not to be written to.
+     * A policy with its optimizer state; not to be written to.
      *
-     * @param batches trained on so far, from random weights: the ordinal of the next batch of prompts
+     * @param batches trained on so far: the ordinal of the next batch of prompts
      */
     record TrainedPolicy(Weights weights, AdamW.State optimizer, long batches) {
 
-        /** A copy of what goes on being trained. */
         static TrainedPolicy copyOf(Weights weights, AdamW optimizer, long batches) {
             AdamW.State state = optimizer.state();
             return new TrainedPolicy(
@@ -259,11 +251,11 @@ public final class StalenessRuns {
     }
 
     /**
-     * How far the current policy is from the one that sampled, over every sampled token, whatever is masked later.
+     * Drift of the current policy from the sampler over all sampled tokens, masked or not.
      *
-     * @param essRatio     {@code (Σ w)² / (n Σ w²)} of the raw sequence weights w = current/behavior
+     * @param essRatio {@code (Σ w)² / (n Σ w²)} of raw sequence weights current/behavior
      * @param secondMoment mean of {@code (log ρ)²} per token
-     * @param kl           mean of {@code -log ρ} per token
+     * @param kl mean of {@code -log ρ} per token
      */
     private record Drift(double essRatio, double secondMoment, double kl) {
 
@@ -289,9 +281,9 @@ public final class StalenessRuns {
         }
     }
 
-    /** The requests of an experiment over the task {@code inc}: a function of seed and ordinal. Immutable. */
+    /** Prompt requests of the task {@code inc}: a function of seed and ordinal. Immutable. */
     private static final class IncSeries {
-        /** Evaluation prompts are of another series than any seed's training prompts. */
+        /** Not a training seed. */
         private static final long EVALUATION_SEED = Long.MIN_VALUE;
 
         private final RunIdentity run;
@@ -310,12 +302,10 @@ public final class StalenessRuns {
             return task;
         }
 
-        /** The requests of a batch. */
         List<PromptRequest> batch(long batchId) {
             return requests(seed, "train", batchId * settings.groups(), settings.groups(), settings.groupSize());
         }
 
-        /** The requests of every evaluation. */
         List<PromptRequest> evaluation() {
             return requests(EVALUATION_SEED, "evaluate", 0, settings.evaluationPrompts(), 1);
         }

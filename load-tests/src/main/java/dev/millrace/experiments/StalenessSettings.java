@@ -4,17 +4,15 @@ import dev.millrace.generator.environment.Symbols;
 import dev.millrace.policy.decoder.DecoderShape;
 
 /**
- * What every run of a staleness experiment has in common.
+ * Settings shared by the runs of a staleness experiment.
  *
- * @param model         the decoder
- * @param digits        of the task {@code inc}
- * @param batchSequences sequences per step; a multiple of {@code groupSize}
- * @param groupSize     samples of one prompt
- * @param learningRate  of AdamW; after the optimiser's warm-up, which lies in the warm start, constant
- * @param warmUpSteps   on-policy steps from random weights to the policy that every lag starts from
- * @param steps         steps of a run, counted from there
- * @param evaluateEvery steps between evaluations of the current policy
- * @param evaluationPrompts prompts of an evaluation, one sample each
+ * @param digits of the task {@code inc}
+ * @param batchSequences a multiple of {@code groupSize}
+ * @param learningRate of AdamW, constant after the warm start
+ * @param warmUpSteps on-policy steps from random weights
+ * @param steps of a run after the warm start
+ * @param evaluateEvery steps
+ * @param evaluationPrompts one sample each
  */
 public record StalenessSettings(
         DecoderShape model,
@@ -27,7 +25,7 @@ public record StalenessSettings(
         int evaluateEvery,
         int evaluationPrompts) {
 
-    /** One layer of width 32, ten thousand parameters: a hundred runs of it take an hour, not a day. */
+    /** One layer of width 32, ten thousand parameters: a hundred runs take an hour. */
     public static final DecoderShape SMALL_MODEL =
             new DecoderShape(Symbols.tokenizer().vocabSize(), 32, 1, 2, 2, 16, 64, 64, 100.0, 1e-6, false, false);
 

@@ -21,17 +21,11 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
 /**
- * What the stock client does with the same records on the same broker: publishing as fast as it takes them, and a raw
- * transactional copy.
+ * The stock client with the same records on the same broker: publishing at full speed, and a raw transactional copy.
  *
- * @param generators how many published
- * @param publishRolloutsPerSecond that they publish when nothing holds them back
- * @param publishMegabytesPerSecond keys and values of these, before compression
- * @param generatorShare of a generator's time then that it needs to make records; the rest goes to the producer and to
- *     waiting for the broker. Below one half, the broker is saturated before the generator is
- * @param ownMicros processor time of the generator for one record: drawing, making, encoding
- * @param copyMegabytesPerSecond of rollouts and scores, copied exactly once: the fastest of as many copies as it takes until three in a
- *     row bring no more, so that neither client nor broker is still being compiled
+ * @param generatorShare of a generator's time spent making records; below one half the broker saturates first
+ * @param ownMicros processor time of the generator per record
+ * @param copyMegabytesPerSecond of an exactly-once copy, the fastest once three in a row bring no more
  */
 public record Baseline(
         int generators,
@@ -43,7 +37,7 @@ public record Baseline(
 
     private static final int PUBLISHING_SECONDS = 3;
     private static final int MADE_AT_ONCE = 100;
-    /** For a load of ten seconds or more; less for a shorter one. */
+    /** For a load of at least ten seconds. */
     private static final int COPIED_MEGABYTES = 96;
 
     private static final Duration MAKING = Duration.ofMillis(500);
@@ -53,7 +47,6 @@ public record Baseline(
     private static final double GAIN = 1.05;
     private static final int LEAST_COPIED = 64;
 
-    /** Measures with runs of its own, named after {@code name}. */
     public static Baseline measure(Map<String, Object> client, Workload workload, String name)
             throws InterruptedException {
         String compression = workload.topology().runtime().compression();
@@ -85,7 +78,7 @@ public record Baseline(
 
     private record Publishing(long records, long bytes, double seconds) {}
 
-    /** Processor time for one record, by this thread's own clock: what else runs on the machine does not count. */
+    /** Processor time per record by this thread's own clock, unaffected by other load. */
     private static double makingSeconds(SyntheticRun run, Duration time) {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         long bytes = 0;
@@ -104,7 +97,7 @@ public record Baseline(
         return (threads.getCurrentThreadCpuTime() - began) / 1e9 / records;
     }
 
-    /** By as many generators as the workload has, each with a producer of its own. */
+    /** With the workload's number of generators, each with its own producer. */
     private static Publishing publish(SyntheticRun run, Workload workload, long from, Duration time)
             throws InterruptedException {
         int generators = workload.load().generators();
@@ -134,7 +127,6 @@ public record Baseline(
         }
     }
 
-    /** Every {@code stride}-th record from {@code from} on. */
     private static Publishing publish(SyntheticRun run, int lingerMs, long from, int stride, Duration time) {
         AtomicReference<Exception> failure = new AtomicReference<>();
         long bytes = 0;

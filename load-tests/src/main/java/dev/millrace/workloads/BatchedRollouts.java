@@ -9,11 +9,10 @@ import dev.millrace.workloads.topology.LoadException;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
-/** Makes sense of records that are watched: which synthetic rollouts a batch holds. */
+/** Maps batches to synthetic rollouts. */
 public final class BatchedRollouts {
     private BatchedRollouts() {}
 
-    /** Turns records of the batches topic into batches. */
     public static Consumer<ConsumerRecord<byte[], byte[]>> batches(
             LogConnection connection, Consumer<LearnerBatch> viewer) {
         AvroRecordDeserializer<LearnerBatch> decoder =

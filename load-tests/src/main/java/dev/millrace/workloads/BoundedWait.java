@@ -5,22 +5,17 @@ import java.time.Duration;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 
-/** Waiting with a limit. */
 public final class BoundedWait {
     private static final long LOOK_EVERY_MS = 5;
 
     private BoundedWait() {}
 
-    /**
-     * Waits until something is so.
-     *
-     * @throws LoadException if it is not so in time
-     */
+    /** @throws LoadException if the condition does not hold within the limit */
     public static void await(String what, Duration limit, BooleanSupplier condition) throws InterruptedException {
         await(what, limit, condition, () -> "");
     }
 
-    /** @param seen what to say beside that, after a colon, if it is not so in time */
+    /** @param seen appended to the message on timeout */
     public static void await(String what, Duration limit, BooleanSupplier condition, Supplier<String> seen)
             throws InterruptedException {
         long deadline = System.nanoTime() + limit.toNanos();

@@ -9,9 +9,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Two closed loops side by side, by the gain over their own synchronous runs: the machine may have been busier at one time than at
- * the other. A difference below the noise bound is called noise: how far the synchronous runs, which nothing should have changed,
- * are apart, and at least a tenth.
+ * Compares two closed loops by their gain over their own synchronous runs. A difference below the spread of the
+ * synchronous runs, at least a tenth, is noise.
  */
 public final class ClosedComparison {
     private record Row(ClosedRun old, ClosedRun now, double noise) {
@@ -33,7 +32,6 @@ public final class ClosedComparison {
 
     private ClosedComparison() {}
 
-    /** Both reports side by side. */
     public static Report report(ClosedReport old, ClosedReport now) {
         double noise = runs(now).stream()
                 .filter(ClosedRun::synchronous)

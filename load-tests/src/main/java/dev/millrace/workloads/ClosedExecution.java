@@ -60,9 +60,7 @@ import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.admin.Admin;
 
-/**
- * Runs a point of a closed loop: the roles that {@code train} has, in this process, on topics that are deleted afterwards.
- */
+/** Runs a point of a closed loop: the roles of {@code train} in this process, on topics deleted afterwards. */
 public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
     private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
     private static final long LOOK_PERIOD_MS = 20;
@@ -72,11 +70,6 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     private final Path scratch;
     private final String prefix;
 
-    /**
-     * @param cluster how to reach it
-     * @param scratch for state
-     * @param prefix of the runs' names, not used before on this cluster
-     */
     public ClosedExecution(Map<String, Object> cluster, Path scratch, String prefix) {
         this.cluster = cluster;
         this.scratch = scratch;
@@ -177,7 +170,6 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         }
     }
 
-    /** @param condition that ends the waiting; the learner's own end does so too */
     private static void await(
             BooleanSupplier condition, RoleThreads threads, Role learner, long deadlineNanos, ClosedPlan plan)
             throws Exception {
@@ -210,7 +202,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                 + plan.seconds() + "; raise it");
     }
 
-    /** The steps within the budget; the first is where counting begins. */
+    /** Steps within the budget, counted from the first. */
     private static List<ClosedStep> counted(ClosedPlan plan, List<StepRow> rows) {
         List<StepRow> steps = List.copyOf(rows);
         List<ClosedStep> counted = new ArrayList<>();
@@ -255,10 +247,8 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     }
 
     /**
-     * The loop that a pipeline replaces: it samples, scores, corrects and trains in turns, in one thread and without a log. It uses the
-     * roles' own code and settings, so what differs is the log between them and that they overlap.
-     *
-     * <p>Used by one thread.
+     * Samples, scores, corrects and trains in turns, in one thread and without a log, with the roles' own code and
+     * settings. Used by one thread.
      */
     private static final class PlainLoop implements AutoCloseable {
         private final MillraceConfig config;
@@ -277,7 +267,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         private long batchId;
         private long version;
 
-        /** Whether it does what a run of this configuration does: sampled and scored by own engines alone, without another version as reference. */
+        /** True if the run uses its own engines alone and no other version as reference. */
         static boolean canRun(MillraceConfig config) {
             return !config.engine().isRemote()
                     && config.topology().join().partners().size() == 1
@@ -289,7 +279,6 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                             .isEmpty();
         }
 
-        /** @param environments that are sampled */
         PlainLoop(MillraceConfig config, ClosedPlan plan, Environments environments) {
             this.config = config;
             this.plan = plan;
@@ -311,11 +300,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             this.adamW = optimizer.newOptimizer();
         }
 
-        /**
-         * Trains until the plan's budget is used up; as in a run, the first step does not count.
-         *
-         * @param settings that the run has
-         */
+        /** Trains until the budget is used up; the first step does not count. */
         ClosedRun run(Map<String, String> settings) {
             step(System.nanoTime());
             try (ProcessorLoad processors = new ProcessorLoad()) {
@@ -389,9 +374,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         }
     }
 
-    /**
-     * Lets every optimiser step take longer by a time that is drawn for it, until released.
-     */
+    /** Delays every optimizer step by a drawn time, until released. */
     private static final class SlowSteps implements StepObserver, AutoCloseable {
         private final Distribution addedMs;
         private final long seed;
@@ -411,7 +394,6 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             }
         }
 
-        /** From now on no step takes longer than it does by itself. */
         public void release() {
             released.countDown();
         }

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A workload file of the closed loop: the keys of a run's configuration, under {@code closed} those of a {@link ClosedPlan},
- * and under {@code sweep} lists of values for any of both.
+ * A closed-loop workload file: a run's configuration, {@link ClosedPlan} under {@code closed}, and lists of values
+ * under {@code sweep}.
  *
  * <pre>
  *   closed:
@@ -24,9 +24,8 @@ import java.util.Map;
  * </pre>
  */
 public final class ClosedFile {
-    /** The key by which a file is known to be one. */
     static final String KEY = "closed";
-    /** What a load test decides by itself, and why nothing is to be said about it. */
+    /** Keys that a load test sets itself, and why they are refused. */
     private static final Map<String, String> DECIDED = Map.of(
             "goal", "a closed loop ends with its budget; give closed.seconds, closed.tokens and closed.reward",
             "metrics", "a load test serves no metrics",
@@ -41,12 +40,11 @@ public final class ClosedFile {
         this.tree = tree;
     }
 
-    /** Whether a workload file is of this kind. */
     public static boolean isOne(ObjectNode tree) {
         return tree.has(KEY);
     }
 
-    /** @throws ConfigException if it says what a load test decides by itself */
+    /** @throws ConfigException if it has a key that a load test sets itself */
     public static ClosedFile of(ObjectNode tree) {
         DECIDED.forEach((key, why) -> {
             String pointer = "/" + key.replace('.', '/');
@@ -57,15 +55,14 @@ public final class ClosedFile {
         return new ClosedFile(tree.deepCopy());
     }
 
-    /** @throws ConfigException if there is no such file, or it is no closed workload */
     static ClosedFile read(Path file) {
         return of(ConfigTree.read(file));
     }
 
     /**
-     * Every point, in the order of the lists.
+     * Points in the order of the lists.
      *
-     * @throws ConfigException naming the key that is unknown or refused
+     * @throws ConfigException naming the unknown or refused key
      */
     public List<ClosedPoint> points() {
         List<String> known = new ArrayList<>(ConfigBinder.keys(MillraceConfig.defaults()));
@@ -82,7 +79,7 @@ public final class ClosedFile {
         return points;
     }
 
-    /** The first point's plan and configuration in full, and the sweep, as YAML. */
+    /** The first point in full, and the sweep, as YAML. */
     public String resolved() {
         ClosedPoint first = points().get(0);
         ObjectNode resolved = ConfigTree.empty();

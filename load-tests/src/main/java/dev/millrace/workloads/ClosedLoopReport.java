@@ -27,23 +27,20 @@ import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** A closed loop as a report: what is gained over sampling and training in turns, and what it costs in staleness. */
+/** Gain over sampling and training in turns, and its cost in staleness. */
 public final class ClosedLoopReport {
     private static final List<String> FILES =
             List.of("report.html", OpenLoopReport.JSON, "runs.csv", "steps.csv", "report.png");
 
     private static final String PLAIN = "plain loop";
 
-    /** A run, and the number of its curve from 1. */
     record Row(int curve, ClosedCurve of, ClosedRun run) {
-        /** Within its curve. */
         String label() {
             return isPlain()
                     ? PLAIN
                     : SettingsLabel.of(run.settings(), of.settings()) + (run.synchronous() ? " (synchronous)" : "");
         }
 
-        /** Within the report. */
         String name() {
             return isPlain() ? PLAIN + ", " + SettingsLabel.of(of.settings()) : run.label();
         }
@@ -115,12 +112,11 @@ public final class ClosedLoopReport {
         return shown;
     }
 
-    /** What was not reached is -1 in the record. */
+    /** -1 in the record means not reached. */
     private static double measured(double value) {
         return value < 0 ? Double.NaN : value;
     }
 
-    /** Every run of a report. */
     static List<Row> rows(ClosedReport report) {
         return IntStream.range(0, report.curves().size())
                 .boxed()
@@ -133,9 +129,9 @@ public final class ClosedLoopReport {
     }
 
     /**
-     * Writes {@value OpenLoopReport#JSON}, the page, the tables as CSV, and a picture.
+     * Writes {@value OpenLoopReport#JSON}, page, CSV tables and picture.
      *
-     * @param said is told where there can be no picture
+     * @param said receives a line if there can be no picture
      */
     public static void write(ClosedReport of, Path directory, Consumer<String> said) throws IOException {
         Report report = of(of);
@@ -154,7 +150,6 @@ public final class ClosedLoopReport {
         }
     }
 
-    /** The report. */
     public static Report of(ClosedReport of) {
         Report report = Report.of("Closed loop " + of.name(), verdict(of))
                 .concluding(conclusion(of))

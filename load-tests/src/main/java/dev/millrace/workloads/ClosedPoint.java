@@ -13,10 +13,10 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * A run of a closed loop, as the sweep sets it.
+ * A run of a closed loop.
  *
- * @param settings by key, in the order of the file
- * @param tree what is left of the file: the run's configuration, with the sweep's values in it
+ * @param settings of the sweep, in the order of the file
+ * @param tree the run's configuration with the sweep's values
  */
 public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectNode tree, MillraceConfig config)
         implements ClosedLoop.Point<ClosedPoint> {
@@ -78,7 +78,6 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
                 config);
     }
 
-    /** The configuration as a run of this name on this cluster. */
     MillraceConfig named(String id, String bootstrapServers) {
         RunConfig run = config.run();
         return config.with(new RunConfig(
@@ -93,11 +92,7 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
                 run.patienceSeconds()));
     }
 
-    /**
-     * The section of a workload file that makes it one of the closed loop; the rest of the file is a run's configuration.
-     *
-     * @param closed what is simulated, and for how long
-     */
+    /** The section that makes a workload file a closed loop. */
     private record ClosedSection(ClosedPlan closed) {
         public static ClosedSection defaults() {
             return new ClosedSection(ClosedPlan.defaults());

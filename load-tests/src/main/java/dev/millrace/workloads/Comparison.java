@@ -13,11 +13,8 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Two reports of the same workload side by side.
- *
- * <p>Throughputs are compared as ratios to each report's own baseline, because the machine may have been busier at one time
- * than at the other. A difference below the noise bound is called noise: the bound is how closely the knee was found, which is how far
- * the lowest rate that was not followed lies above the highest that was, in the report where that is more, and at least 10 %.
+ * Compares two reports of a workload by throughput over each report's own baseline. Noise is the interval in which the
+ * knee was found, at least 10 %.
  */
 public final class Comparison {
     static final double LEAST_NOISE = 0.10;
@@ -25,11 +22,9 @@ public final class Comparison {
     private Comparison() {}
 
     /**
-     * One curve in both.
-     *
-     * @param knee of the new report over that of the old one
+     * @param knee new over old
      * @param kneeOfBaseline the same, each divided by its baseline's copy
-     * @param noise bound on a relative difference that says nothing
+     * @param noise bound on a relative difference
      */
     public record Row(
             String curve,
@@ -41,18 +36,15 @@ public final class Comparison {
             double newP99Ms,
             double noise) {
 
-        /** What the difference means. */
         public String verdict() {
             return Comparison.verdict(kneeOfBaseline - 1, noise);
         }
     }
 
-    /** What a relative change means. */
     static String verdict(double change, double noise) {
         return Math.abs(change) <= noise ? "within noise" : change > 0 ? "faster" : "SLOWER";
     }
 
-    /** Of the curves that both have. */
     public static List<Row> of(LoadReport old, LoadReport now) {
         List<Row> rows = new ArrayList<>();
         for (Curve after : now.curves()) {
@@ -79,7 +71,7 @@ public final class Comparison {
                 Math.max(LEAST_NOISE, Math.max(resolution(before), resolution(after))));
     }
 
-    /** Of the point with the highest rate that was followed; 0 if there is none. */
+    /** Of the highest rate that was followed; 0 if none was. */
     private static double p99(Curve curve) {
         return curve.points().stream()
                 .filter(Comparison::followed)
@@ -92,7 +84,7 @@ public final class Comparison {
         return Knee.Point.of(point.offered(), point.achieved()).followed();
     }
 
-    /** How far the lowest rate that was not followed lies above the highest that was; 0 if there are not both. */
+    /** Relative gap between the highest rate followed and the lowest not followed; 0 without both. */
     private static double resolution(Curve curve) {
         List<Knee.Point> points = curve.points().stream()
                 .map(point -> Knee.Point.of(point.offered(), point.achieved()))
@@ -113,7 +105,6 @@ public final class Comparison {
             Column.percent("noise", 0, Row::noise),
             Column.text("verdict", Row::verdict));
 
-    /** Both reports side by side. */
     public static Report report(LoadReport old, LoadReport now) {
         return report(
                 old.origin(),
@@ -130,7 +121,6 @@ public final class Comparison {
                 .toList();
     }
 
-    /** Two reports: nothing is left out without a word. */
     static Report report(ReportOrigin old, ReportOrigin now, Table table, List<String> onlyOld, List<String> onlyNew) {
         List<String> alone = new ArrayList<>();
         Map.of("old", onlyOld, "new", onlyNew).forEach((report, labels) -> {

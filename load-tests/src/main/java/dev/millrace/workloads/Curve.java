@@ -10,11 +10,10 @@ import java.util.stream.Collectors;
 /**
  * Points that differ in their rate alone.
  *
- * @param settings that they share
  * @param knee rollouts per second
  */
 public record Curve(Map<String, String> settings, Baseline baseline, List<PointResult> points, Knee knee) {
-    /** Every rate that was offered, in ascending order, and what was achieved each time. */
+    /** What was achieved at each offered rate, ascending. */
     public SortedMap<Double, Sample> achieved() {
         Map<Double, List<Double>> byRate = points.stream()
                 .collect(Collectors.groupingBy(
@@ -24,20 +23,16 @@ public record Curve(Map<String, String> settings, Baseline baseline, List<PointR
         return achieved;
     }
 
-    /** How a curve is called in tables and pictures. */
     public String label() {
         return SettingsLabel.of(settings);
     }
 
     /**
-     * Everything that a load test found.
+     * Results of a load test.
      *
-     * @param format of this record in a file
-     * @param name of the workload
-     * @param workload as it was resolved, as YAML
+     * @param workload as resolved, as YAML
      */
     public record LoadReport(int format, String name, ReportOrigin origin, String workload, List<Curve> curves) {
-        /** What is written now. */
         public static final int FORMAT = 1;
     }
 }

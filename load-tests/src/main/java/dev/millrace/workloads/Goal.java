@@ -6,14 +6,7 @@ import dev.millrace.report.Table;
 import java.util.List;
 import java.util.stream.Stream;
 
-/**
- * Something that was to be reached, and whether it was.
- *
- * @param name what it is about
- * @param measured what was seen, with its unit
- * @param bound what was asked for
- * @param holds whether it was reached
- */
+/** A goal and whether the measurement meets it. */
 public record Goal(String name, String measured, String bound, boolean holds) {
     private static final List<Column<Goal>> COLUMNS = List.of(
             Column.text("goal", Goal::name),
@@ -21,12 +14,11 @@ public record Goal(String name, String measured, String bound, boolean holds) {
             Column.text("asked for", Goal::bound),
             Column.text("verdict", goal -> goal.holds() ? "holds" : "MISSED"));
 
-    /** All of them. */
     public static Table table(List<Goal> goals) {
         return Table.of("", COLUMNS, goals);
     }
 
-    /** Whether all hold, in a sentence; before it another one where the machine was too busy for them to mean anything. */
+    /** Whether all hold, after a warning if the machine was busy. */
     public static List<String> verdict(ReportOrigin origin, List<Goal> goals) {
         List<String> missed =
                 goals.stream().filter(goal -> !goal.holds()).map(Goal::name).toList();

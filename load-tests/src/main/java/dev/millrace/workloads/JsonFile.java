@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Records as JSON with names in snake case. */
+/** Records as JSON in snake case. */
 public final class JsonFile {
     private static final ObjectMapper MAPPER = JsonMapper.builder()
             .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
@@ -18,17 +18,15 @@ public final class JsonFile {
 
     private JsonFile() {}
 
-    /** Writes a record, and the directories that lead to it; the file is whole when it has its name. */
+    /** Writes the file atomically. */
     public static void write(Path file, Object record) throws IOException {
         WholeFile.write(file, text(record) + "\n");
     }
 
-    /** The text that {@link #write} writes. */
     public static String text(Object record) throws IOException {
         return MAPPER.writeValueAsString(record);
     }
 
-    /** Reads what was written. */
     public static <T> T read(Path file, Class<T> type) throws IOException {
         return MAPPER.readValue(Files.readString(file), type);
     }

@@ -4,24 +4,21 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The rate beyond which more load brings no more throughput: the most that was achieved of what was offered, {@code max_i min(offered_i,
- * achieved_i)}.
+ * The rate beyond which more load brings no more throughput: {@code max_i min(offered_i, achieved_i)}.
  *
- * <p>A point that was disturbed achieves less, never more, and so does one that is offered far more than can be done: its load
- * takes processors from the system. Neither decides. What is achieved beyond what was offered had waited before, and does not count.
+ * <p>Disturbed or overloaded points achieve less and do not decide; what is achieved beyond the offer was backlog and
+ * does not count.
  *
- * @param rate the knee; where it was not reached, the highest rate that was offered
- * @param reached false if the system followed the highest load: the knee is somewhere above
+ * @param rate if not reached, the highest rate offered
+ * @param reached false if the system followed the highest load
  */
 public record Knee(double rate, boolean reached) {
-    /** A system that achieves less than this of a rate does not follow it. */
+    /** Below this share of a rate it is not followed. */
     private static final double FOLLOWS = 0.93;
 
     private static final double NOTHING = 1e-3;
 
     /**
-     * One load and what came of it, in the same unit.
-     *
      * @param offered greater than 0
      * @param achieved greater than 0
      */
@@ -36,18 +33,17 @@ public record Knee(double rate, boolean reached) {
             }
         }
 
-        /** The same of a measurement, in which nothing at all may have been achieved: that counts as next to nothing. */
+        /** Counts no achievement as next to nothing. */
         public static Point of(double offered, double achieved) {
             return new Point(offered, Math.max(NOTHING, achieved));
         }
 
-        /** Whether the system followed this load. */
         public boolean followed() {
             return achieved >= FOLLOWS * offered;
         }
     }
 
-    /** Of at least one point, in any order. */
+    /** @param curve at least one point, in any order */
     public static Knee of(List<Point> curve) {
         double highest = curve.stream().mapToDouble(Point::offered).max().orElseThrow();
         return highestFollowed(curve) == highest
@@ -60,7 +56,7 @@ public record Knee(double rate, boolean reached) {
                         true);
     }
 
-    /** The highest rate that was followed at least once; 0 if none was. */
+    /** 0 if none was followed. */
     public static double highestFollowed(List<Point> curve) {
         return curve.stream()
                 .filter(Point::followed)
@@ -69,7 +65,6 @@ public record Knee(double rate, boolean reached) {
                 .orElse(0);
     }
 
-    /** The lowest rate above that; 0 if there is none. */
     public static double lowestNotFollowed(List<Point> curve) {
         double followed = highestFollowed(curve);
         return curve.stream()
@@ -80,10 +75,9 @@ public record Knee(double rate, boolean reached) {
     }
 
     /**
-     * Finds the knee with few measurements: doubles the rate until the system no longer follows, then halves the interval between the
-     * highest rate that it followed and the lowest above that it did not, geometrically. Where that is narrow, its upper end is measured
-     * again: a point that was only disturbed is taken back, and the search continues above it. The first rate of all is asked twice
-     * before the search goes below it.
+     * Finds the knee with few measurements: doubles the rate until the system no longer follows, then bisects
+     * geometrically. Once the interval is narrow, it measures the upper end again, so that a disturbed point is taken
+     * back. The first rate is tried twice before lower ones.
      */
     public static final class KneeSearch {
         private static final double DOUBLE = 2;
@@ -91,17 +85,14 @@ public record Knee(double rate, boolean reached) {
 
         private KneeSearch() {}
 
-        /** Measures what is achieved at a rate; greater than 0. */
         @FunctionalInterface
         public interface Measurement {
             double achieved(double offered) throws InterruptedException;
         }
 
         /**
-         * The points that were measured, in order.
-         *
          * @param from first rate, greater than 0
-         * @param points how many at most, at least 3
+         * @param points at least 3
          */
         public static List<Point> run(double from, int points, Measurement measurement) throws InterruptedException {
             List<Point> measured = new ArrayList<>();

@@ -11,14 +11,12 @@ import java.util.Map;
 import java.util.function.Consumer;
 
 /**
- * Runs the points of a load test one after the other, each curve's baseline first. Before anything counts, the
- * baseline and a point of the first curve are run once, so that what is measured first is not what compiles everything, in this
- * process and the broker's.
+ * Runs the points of a load test in turn, each curve's baseline first. The first point runs once before, uncounted, so
+ * that the JIT has compiled this process and the broker's.
  */
 public final class LoadTest {
-    /** The key whose values make a curve; all others make another one. */
     public static final String RATE = "load.rollouts_per_second";
-    /** Where a search begins at a rate, what it warms up with: enough that what matters is compiled. */
+    /** Factor on the first rate for the warm-up. */
     private static final int WARM_UP_RATE = 2;
 
     private final Map<String, Object> client;
@@ -27,12 +25,7 @@ public final class LoadTest {
     private final Consumer<String> progress;
     private int runs;
 
-    /**
-     * @param client how to reach the cluster
-     * @param scratch for state
-     * @param prefix of the runs' names, not used before on this cluster
-     * @param progress takes a line for each thing that is done
-     */
+    /** @param prefix of run names, unused on this cluster */
     public LoadTest(Map<String, Object> client, Path scratch, String prefix, Consumer<String> progress) {
         this.client = client;
         this.scratch = scratch;
@@ -40,7 +33,6 @@ public final class LoadTest {
         this.progress = progress;
     }
 
-    /** Measures every point; those that share everything but the rate become a curve. */
     public List<Curve> run(List<SweepPoint> points) throws InterruptedException {
         Map<Map<String, String>, List<SweepPoint>> byCurve = new LinkedHashMap<>();
         for (SweepPoint point : points) {

@@ -28,9 +28,8 @@ import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** An open-loop load test as a report: throughput, latency and the three lags against the offered rate, and over time. */
+/** Throughput, latency and the three lags against the offered rate and over time. */
 public final class OpenLoopReport {
-    /** Where the numbers lie, for a program. */
     public static final String JSON = "report.json";
 
     private static final List<String> FILES = List.of("report.html", JSON, "points.csv", "lags.csv", "report.png");
@@ -125,20 +124,19 @@ public final class OpenLoopReport {
         return number(name, decimals, value).in("rollouts/s");
     }
 
-    /** A time that was not measured is -1 in the record. */
+    /** -1 in the record means not measured. */
     private static double measured(double seconds) {
         return seconds < 0 ? Double.NaN : seconds;
     }
 
-    /** The report. */
     public static Report of(LoadReport of) {
         return new OpenLoopReport(of).report();
     }
 
     /**
-     * Writes {@value #JSON}, the page, the tables as CSV, and a picture.
+     * Writes {@value #JSON}, page, CSV tables and picture.
      *
-     * @param said is told where there can be no picture
+     * @param said receives a line if there can be no picture
      */
     public static void write(LoadReport of, Path directory, Consumer<String> said) throws IOException {
         OpenLoopReport made = new OpenLoopReport(of);
@@ -191,7 +189,7 @@ public final class OpenLoopReport {
                 .with(Section.of("Workload").listing(of.workload()).forDetails());
     }
 
-    /** Of a busy machine no conclusion is drawn. */
+    /** A busy machine gives no conclusion. */
     private Conclusion measured(Conclusion found) {
         return of.origin().busy().isEmpty()
                 ? found
@@ -199,7 +197,6 @@ public final class OpenLoopReport {
                         .sure(of.origin().busy().get());
     }
 
-    /** Of the kill that cost most; without one, of the curve that carries least. */
     private Conclusion conclusion() {
         return of.curves().stream()
                 .flatMap(curve -> curve.points().stream())
@@ -269,7 +266,6 @@ public final class OpenLoopReport {
                                 + " the curve draws medians");
     }
 
-    /** The spread of every rate that was measured more than once. */
     private static Stream<String> repeated(Curve curve) {
         return curve.achieved().entrySet().stream()
                 .filter(rate -> rate.getValue().count() > 1)
@@ -335,7 +331,7 @@ public final class OpenLoopReport {
                 .toList();
     }
 
-    /** The fault that a workload does, at its time since the load began. */
+    /** The workload's fault, in seconds since the load began. */
     private static List<Chart.Mark> marks(String workload) {
         JsonNode tree = ConfigTree.parse(workload, "the workload");
         double after = tree.path("fault").path("kill_after_seconds").asDouble();
@@ -345,7 +341,7 @@ public final class OpenLoopReport {
                 : List.of();
     }
 
-    /** Empty where no curve has two rates, since a dot says nothing. */
+    /** Empty if no curve has two rates. */
     private List<Chart> byRate() {
         if (of.curves().stream().allMatch(curve -> curve.points().size() < 2)) {
             return List.of();

@@ -5,32 +5,29 @@ import java.util.Map;
 import org.HdrHistogram.Histogram;
 
 /**
- * What came of one point.
+ * Results of one point. Shares are in [0, 1]; -1 means not measured.
  *
- * @param settings what the sweep set for it, by key
+ * @param settings of the sweep
  * @param offered rollouts per second by the schedule
  * @param achieved rollouts per second that reached a batch
  * @param tokensPerSecond response tokens of these
- * @param megabytesPerSecond keys and values of rollouts and scores, before compression, of these
- * @param ofBaseline {@code megabytesPerSecond} over that of the raw copy
- * @param publishDelay from the intended time to the hand-over to the producer, ms
- * @param publishLatency from the intended time to the acknowledgement, ms
- * @param endToEnd from the rollout's intended time to its batch being visible, ms
- * @param added from rollout and score being on the log to the batch being visible, ms
+ * @param megabytesPerSecond keys and values of their rollouts and scores, uncompressed
+ * @param ofBaseline over the raw copy
+ * @param publishDelay intended time to producer, ms
+ * @param publishLatency intended time to acknowledgement, ms
+ * @param endToEnd intended time to visible batch, ms
+ * @param added rollout and score on the log to visible batch, ms
  * @param ess median of the batches' ESS ratio
- * @param trainedShare tokens that reach a gradient, of those in batches
- * @param stalenessMean versions behind at the step that a batch is expected for, mean over batches
- * @param staleShare rollouts that left as stale, of these and those that reached a batch
- * @param learnerBusy share of the time that the learner was busy with batches; 0 where there is none
- * @param processorLoad of the whole machine, 0 to 1
- * @param ownMicros what making one record took the load generator, mean; time, not processor time
- * @param limit what kept it from achieving more
- * @param drainSeconds until the backlog was in batches; -1 where there was none, or it was not when the load ended
- * @param backlogLeft rollouts of the backlog that were in no batch when the load ended: not reached, or left out as too stale
- * @param recoverySeconds after a kill until no more records were behind than before; -1 where nothing was killed, or it was
- *     not so when the load ended
- * @param gapSeconds longest time without a batch after a kill, up to the end of the load; -1 where nothing was killed
- * @param lags over time
+ * @param trainedShare tokens with a gradient, of those in batches
+ * @param stalenessMean versions behind at the expected step, mean over batches
+ * @param staleShare stale rollouts, of these and those that reached a batch
+ * @param learnerBusy share of time; 0 without a learner
+ * @param processorLoad of the whole machine
+ * @param ownMicros mean time of the generator per record
+ * @param drainSeconds until the backlog was in batches
+ * @param backlogLeft rollouts of the backlog in no batch at the end
+ * @param recoverySeconds from a kill until lag is back to its level before
+ * @param gapSeconds longest time without a batch after a kill
  */
 public record PointResult(
         Map<String, String> settings,
@@ -57,21 +54,19 @@ public record PointResult(
         double gapSeconds,
         List<LagSample> lags) {
 
-    /** How a point is called in tables. */
     public String label() {
         return SettingsLabel.of(settings);
     }
 
     /**
-     * The lags at one moment.
+     * Lags at one moment.
      *
-     * @param atSeconds since the load began
      * @param records behind, by topic-partition
      * @param seconds behind, by topic-partition
-     * @param versionsInFlight versions between sampling and scoring, mean over the tokens of the newest batch
+     * @param versionsInFlight versions between sampling and scoring, mean over the newest batch
      * @param versionsInQueue versions between scoring and assembly, likewise
-     * @param batchesAhead batches that the learner has not taken yet
-     * @param rolloutsPerSecond that reached a batch since the sample before
+     * @param batchesAhead not taken by the learner yet
+     * @param rolloutsPerSecond into batches since the sample before
      */
     public record LagSample(
             double atSeconds,
@@ -82,12 +77,10 @@ public record PointResult(
             long batchesAhead,
             double rolloutsPerSecond) {
 
-        /** Behind on all partitions together. */
         public long allRecords() {
             return records.values().stream().mapToLong(Long::longValue).sum();
         }
 
-        /** Behind on the partition that is furthest behind. */
         public double mostSeconds() {
             return seconds.values().stream()
                     .mapToDouble(Double::doubleValue)
@@ -98,17 +91,14 @@ public record PointResult(
 
     /** What kept a point from achieving more. */
     public enum Limit {
-        /** Nothing: it achieved what was offered. */
         LOAD("the load"),
-        /** The machine had no processor time left. */
         PROCESSORS("processors"),
-        /** Records were published late: the broker, or the way to it, did not take them. */
+        /** The broker did not take records in time. */
         PUBLISHING("the broker's intake"),
-        /** Rollouts left as stale instead of reaching a batch. */
         STALENESS("staleness limit"),
-        /** The learner was busy all the time, and the topology may be only so far ahead of it. */
+        /** The learner was busy all the time, so the topology had to wait. */
         LEARNER("the learner"),
-        /** None of these: the topology's threads, waiting for commits included. */
+        /** None of these: topology threads, including their waits for commits. */
         TOPOLOGY("topology threads and commits");
 
         private static final double BUSY = 0.9;
@@ -121,20 +111,14 @@ public record PointResult(
             this.words = words;
         }
 
-        /** For people. */
         public String words() {
             return words;
         }
 
         /**
-         * Decides.
-         *
-         * @param followed whether what was offered was achieved
-         * @param staleShare rollouts that left as stale, of these and those in batches, 0 to 1; above 0.01 it is the limit even where the
-         *     rest was followed
-         * @param learnerBusy share of the time, 0 to 1; 0 where the topology does not wait for a learner
-         * @param processorLoad of the whole machine, 0 to 1
-         * @param publishDelayP99Ms how late the generators were
+         * @param staleShare stale rollouts, of these and those in batches; above 0.01 it is the limit
+         * @param learnerBusy 0 if the topology does not wait for a learner
+         * @param publishDelayP99Ms delay of the generators
          */
         static Limit of(
                 boolean followed,
@@ -158,7 +142,7 @@ public record PointResult(
         }
     }
 
-    /** Of a histogram of nanoseconds, in milliseconds; all 0 where nothing was recorded. */
+    /** Milliseconds from a histogram of nanoseconds; all 0 without values. */
     public record Latency(long count, double p50, double p90, double p99, double p999, double max) {
         static Latency of(Histogram nanos) {
             return new Latency(

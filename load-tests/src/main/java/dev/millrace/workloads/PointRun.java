@@ -41,14 +41,12 @@ import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Runs one workload against one topology of its own and says what came of it.
- *
- * <p>First the backlog, then the topology, then the load: warm-up, at least until the first batch, and the window that is
- * counted. What is still on its way when the window ends is not waited for.
+ * Runs a workload against its own topology: backlog, topology, warm-up until the first batch, counted window. Does not
+ * wait for rollouts in flight at the end.
  */
 public final class PointRun {
     private static final double TICK_S = 0.02;
-    /** After the warm-up; clients that find each other for the first time are no matter of the load. */
+    /** After the warm-up; clients need time to discover each other. */
     private static final Duration FIRST_BATCH_LIMIT = Duration.ofSeconds(60);
 
     private final Map<String, Object> client;
@@ -72,12 +70,6 @@ public final class PointRun {
     private long lastBatchNanos;
     private long longestGapNanos;
 
-    /**
-     * @param name of its run, not used before on this cluster
-     * @param scratch for state
-     * @param settings what the sweep set
-     * @param copyMegabytesPerSecond of the baseline
-     */
     public PointRun(
             Map<String, Object> client,
             Workload workload,
@@ -93,7 +85,6 @@ public final class PointRun {
         this.copyMegabytesPerSecond = copyMegabytesPerSecond;
     }
 
-    /** Runs it; once. */
     public PointResult run() throws InterruptedException {
         long firstVersion = workload.rollouts().versionsBehind().most();
         try (SyntheticRun run = new SyntheticRun(
@@ -299,17 +290,13 @@ public final class PointRun {
                 lags);
     }
 
-    /**
-     * What the window's batches took: from the last one before it to its last one, so that it holds as many intervals as batches. Where
-     * more time has gone since than between any two of them, until the window's end.
-     */
     private double countedSeconds(double windowSeconds) {
         long end = windowFrom + nanos(windowSeconds);
         long counted = (end - lastBatchNanos > longestGapNanos ? end : lastBatchNanos) - batchBeforeWindow;
         return windowRollouts == 0 ? windowSeconds : counted / 1e9;
     }
 
-    /** From the kill until no more records were behind than at most before it. */
+    /** Seconds from the kill until lag is at most its maximum before; -1 if never. */
     private static double recovery(List<LagSample> lags, double killedAtSeconds) {
         long before = lags.stream()
                 .filter(lag -> lag.atSeconds() < killedAtSeconds)
@@ -328,7 +315,7 @@ public final class PointRun {
         return behind || lags.isEmpty() ? -1 : 0;
     }
 
-    /** Takes a sample of the lags twice a second, on a thread of its own, until closed. */
+    /** Samples the lags twice a second on its own thread, until closed. */
     static final class LagSampler implements AutoCloseable {
         private static final long EVERY_MS = 500;
 
@@ -343,11 +330,7 @@ public final class PointRun {
         private long lastNanos;
         private long lastRollouts;
 
-        /**
-         * @param partitionCount of rollouts and scores
-         * @param batches that have been seen
-         * @param versions that were made from batches
-         */
+        /** @param versions made from batches */
         public LagSampler(LogConnection connection, int partitionCount, BatchView batches, LongSupplier versions) {
             this.admin = Admin.create(connection.admin());
             this.group = connection.group("topology");
@@ -363,7 +346,6 @@ public final class PointRun {
             thread.setDaemon(true);
         }
 
-        /** Begins; times of samples count from now. */
         public void start() {
             thread.start();
         }
@@ -424,7 +406,6 @@ public final class PointRun {
                     rate);
         }
 
-        /** Those taken so far. */
         public List<LagSample> samples() {
             synchronized (samples) {
                 return List.copyOf(samples);
@@ -443,7 +424,7 @@ public final class PointRun {
         }
     }
 
-    /** Takes one batch after the other, waits as long as a step takes, and publishes the version that it would have made. */
+    /** Takes batches in turn, waits for the step time, and publishes the next version. */
     static final class SyntheticLearner implements AutoCloseable {
         private final SyntheticRun run;
         private final Distribution stepMs;
@@ -456,7 +437,7 @@ public final class PointRun {
         private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
         private final Thread thread;
 
-        /** @param firstVersion newest version there is before the first step */
+        /** @param firstVersion newest version before the first step */
         public SyntheticLearner(SyntheticRun run, Distribution stepMs, long firstVersion, long seed) {
             this.run = run;
             this.stepMs = stepMs;
@@ -467,12 +448,10 @@ public final class PointRun {
             thread.start();
         }
 
-        /** A batch is there for it. */
         public void offer(LearnerBatch batch) {
             batches.add(batch.getBatchId());
         }
 
-        /** Newest version that it has published. */
         public long newestVersion() {
             if (failure.get() != null) {
                 throw failure.get();
@@ -480,13 +459,12 @@ public final class PointRun {
             return newest.get();
         }
 
-        /** How long it has been busy with batches so far, the step under way included. */
+        /** Seconds spent on batches, including the step in progress. */
         public double busySeconds() {
             long began = stepBegan;
             return (busyNanos.get() + (began == 0 ? 0 : System.nanoTime() - began)) / 1e9;
         }
 
-        /** Batches it has taken. */
         public long steps() {
             return steps.get();
         }
@@ -527,7 +505,7 @@ public final class PointRun {
         }
     }
 
-    /** What the batches that have become visible say about themselves, added up. Written by one thread, read by any. */
+    /** Totals over the visible batches. Written by one thread, read by any. */
     static final class BatchView {
         private static final String STALENESS = "staleness";
 
@@ -536,7 +514,6 @@ public final class PointRun {
         private volatile double versionsInFlight;
         private volatile double versionsInQueue;
 
-        /** A batch has become visible. */
         public void see(LearnerBatch batch) {
             for (StageReport stage : batch.getStages()) {
                 if (stage.getStage().equals(STALENESS)) {
@@ -556,22 +533,18 @@ public final class PointRun {
             return rollouts.get();
         }
 
-        /** Of the newest batch. */
         public double versionsInFlight() {
             return versionsInFlight;
         }
 
-        /** Of the newest batch. */
         public double versionsInQueue() {
             return versionsInQueue;
         }
     }
 
     /**
-     * How far a reader is behind the end of one partition, in records and in seconds.
-     *
-     * <p>Seconds are since the end first lay beyond what the reader has committed, from a history of where the end was when.
-     * Confined to one thread.
+     * Lag of a reader behind one partition's end, in records and in seconds since the end first passed the committed
+     * offset. Confined to one thread.
      */
     static final class PartitionLag {
         private record End(long nanos, long offset) {}
@@ -580,7 +553,6 @@ public final class PointRun {
         private long end;
         private long committed;
 
-        /** The end of the partition is here now. */
         void end(long nowNanos, long offset) {
             if (history.isEmpty() || offset > end) {
                 history.addLast(new End(nowNanos, offset));
@@ -588,7 +560,6 @@ public final class PointRun {
             }
         }
 
-        /** The reader has committed everything before this offset. */
         void committed(long offset) {
             committed = offset;
             while (!history.isEmpty() && history.peekFirst().offset() <= offset) {
@@ -605,10 +576,9 @@ public final class PointRun {
         }
     }
 
-    /** The instances of a topology under load: in this process, or in processes of their own where one is to be killed. */
+    /** Instances of a topology under load: in this process, or in their own if one is to be killed. */
     private interface Instances extends AutoCloseable {
 
-        /** Starts what the workload asks for. */
         static Instances start(Workload workload, LogConnection connection, String run, Path scratch) {
             return workload.fault().killAfterSeconds() == 0
                     ? new Here(new RunningTopology(
@@ -625,13 +595,11 @@ public final class PointRun {
 
         void requireRunning();
 
-        /** Kills one and starts another in its place. */
         void killOne() throws InterruptedException;
 
         @Override
         void close();
 
-        /** In this process. */
         record Here(RunningTopology topology) implements Instances {
             @Override
             public void awaitRunning() throws InterruptedException {
@@ -654,7 +622,6 @@ public final class PointRun {
             }
         }
 
-        /** In processes of their own. */
         final class Apart implements Instances {
             private static final int HEAP_MEGABYTES = 512;
 

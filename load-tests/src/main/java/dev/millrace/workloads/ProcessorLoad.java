@@ -4,7 +4,7 @@ import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** How busy the machine's processors are, averaged over samples, everything that runs on it included. */
+/** Mean load of the machine's processors over samples. */
 public final class ProcessorLoad implements AutoCloseable {
     private static final long EVERY_MS = 250;
 
@@ -37,12 +37,11 @@ public final class ProcessorLoad implements AutoCloseable {
         }
     }
 
-    /** What is sampled counts from now. */
     public void begin() {
         counting.set(true);
     }
 
-    /** 0 to 1; 0 where the system does not say. */
+    /** 0 to 1; 0 if the system does not report it. */
     public synchronized double load() {
         return count == 0 ? 0 : sum / count;
     }

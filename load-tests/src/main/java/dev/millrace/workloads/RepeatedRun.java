@@ -34,15 +34,14 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serializer;
 
 /**
- * Writes a recorded run to the empty topics of another one again and again: every copy has names, batches and versions of its own, and what points at a
- * record points at the copy's. Prompts, rollouts, trajectories, outcomes, batches and steps are copied, of the batches those with a step; weights are not.
- *
- * <p>Of one thread.
+ * Writes a recorded run to another one's empty topics repeatedly. Each copy has its own names, batches, versions and
+ * references. Copies prompts, rollouts, trajectories, outcomes, steps and batches with a step; not weights. Used by
+ * one thread.
  */
 public final class RepeatedRun {
     private final RecordedRun recorded;
     private final LogConnection to;
-    /** Records of the recorded run that are copied, decoded, with the places that they have in the first copy. */
+    /** Decoded records with their offsets in the first copy. */
     private final List<Copied> records = new ArrayList<>();
 
     private final Map<Class<?>, Serializer<?>> serializers = new HashMap<>();
@@ -54,17 +53,14 @@ public final class RepeatedRun {
 
     private record Copied(TopicPartition at, SpecificRecord record) {}
 
-    /** @param to whose topics are empty and have as many partitions as the recorded run's */
     public RepeatedRun(RecordedRun recorded, LogConnection to) {
         this.recorded = recorded;
         this.to = to;
     }
 
     /**
-     * Writes so many copies.
-     *
-     * @param said is told how many rollouts there are now, after each hundred copies
-     * @return rollouts
+     * @param said receives the rollout count after each hundred copies
+     * @return rollouts written
      */
     public long write(long copies, LongConsumer said) throws InterruptedException {
         read();

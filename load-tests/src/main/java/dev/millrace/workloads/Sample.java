@@ -4,14 +4,9 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/**
- * Repeated measurements of one quantity.
- *
- * @param median of an even number the mean of the middle two
- */
+/** Repeated measurements of one quantity. */
 public record Sample(double median, double min, double max, int count) {
 
-    /** Of at least one value. */
     public static Sample of(List<Double> values) {
         double[] sorted =
                 values.stream().mapToDouble(Double::doubleValue).sorted().toArray();
@@ -22,7 +17,7 @@ public record Sample(double median, double min, double max, int count) {
         return new Sample(median, sorted[0], Arrays.stream(sorted).max().getAsDouble(), sorted.length);
     }
 
-    /** The median, and in brackets the least and the largest. */
+    /** Median, with minimum and maximum in brackets. */
     public String range(int decimals) {
         String one = "%." + decimals + "f";
         return String.format(Locale.ROOT, one + " (" + one + " to " + one + ")", median, min, max);

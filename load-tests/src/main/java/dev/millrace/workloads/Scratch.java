@@ -7,10 +7,9 @@ import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.stream.Stream;
 
-/** A directory for a broker's data and state while something is measured; removed afterwards. */
+/** Temporary directory for a broker's data and state, deleted on close. */
 public record Scratch(Path directory) implements AutoCloseable {
 
-    /** Under the system's directory for temporary files. */
     public static Scratch make() throws IOException {
         return new Scratch(Files.createTempDirectory("millrace-load-"));
     }

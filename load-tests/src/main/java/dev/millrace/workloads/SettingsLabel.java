@@ -7,13 +7,12 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/** How what a sweep set is called in tables and legends: the last part of each key, and its value in a few words. */
+/** Label of swept settings: last part of each key with its value. */
 public final class SettingsLabel {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private SettingsLabel() {}
 
-    /** Of settings by key; "as it is" without any. */
     public static String of(Map<String, String> settings) {
         return settings.isEmpty()
                 ? "as it is"
@@ -22,14 +21,12 @@ public final class SettingsLabel {
                         .collect(Collectors.joining(", "));
     }
 
-    /** Of those settings that are not shared with others. */
     public static String of(Map<String, String> settings, Map<String, String> shared) {
         return of(settings.entrySet().stream()
                 .filter(e -> !shared.containsKey(e.getKey()))
                 .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getValue, (a, b) -> a, TreeMap::new)));
     }
 
-    /** A distribution is called by its kind, its value and its spread. */
     private static String value(String text) {
         if (!text.startsWith("{")) {
             return text;

@@ -10,25 +10,23 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Lists of values for keys of a file; every combination of them is a point. */
+/** Expands lists of values into every combination. */
 final class Sweep {
-    /** The key that holds the lists. */
     static final String KEY = "sweep";
 
     private Sweep() {}
 
     /**
-     * A file without its sweep, and with what one combination sets.
-     *
-     * @param settings what that is, by key, in the order of the file; empty where nothing is swept
+     * @param settings of the combination, in the order of the file; empty without a sweep
+     * @param tree the file without its sweep
      */
     record Combination(Map<String, String> settings, ObjectNode tree) {}
 
     /**
-     * Every combination, in the order of the lists.
+     * Combinations in the order of the lists.
      *
-     * @param known keys that may be swept, alone or with all below them
-     * @throws ConfigException naming the key that is unknown
+     * @param known keys that may be swept, including those below them
+     * @throws ConfigException naming the unknown key
      */
     static List<Combination> of(ObjectNode file, List<String> known) {
         ObjectNode base = file.deepCopy();

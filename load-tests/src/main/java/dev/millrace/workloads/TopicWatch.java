@@ -20,10 +20,8 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Shows every committed record of a topic to somebody as soon as it is visible, on a thread of its own, and counts the rollouts
- * that leave the run without reaching a batch: its outcomes and dead letters.
- *
- * <p>It belongs to no group and commits nothing. Closing it waits for the thread.
+ * Passes every committed record of a topic to a consumer on its own thread, and counts rollouts that leave the run
+ * without a batch. Belongs to no group and commits nothing. {@link #close} waits for the thread.
  */
 public final class TopicWatch implements AutoCloseable {
     private final LogReader log;
@@ -33,7 +31,7 @@ public final class TopicWatch implements AutoCloseable {
     private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
 
     /**
-     * Begins at the beginning of every partition.
+     * Starts at the beginning of every partition.
      *
      * @param viewer called by the watch's thread alone
      */
@@ -77,12 +75,11 @@ public final class TopicWatch implements AutoCloseable {
         }
     }
 
-    /** What left the run without reaching a batch. */
     public Departures departures() {
         return departures;
     }
 
-    /** Refuses to go on if watching has failed. */
+    /** Throws if watching failed. */
     public void requireWatching() {
         if (failure.get() != null) {
             throw new LoadException(
@@ -90,7 +87,7 @@ public final class TopicWatch implements AutoCloseable {
         }
     }
 
-    /** Refuses to go on if watching has failed, or once a rollout left: a wait for every rollout would then never end. */
+    /** Throws if watching failed, or a rollout left: a wait for every rollout would never end. */
     public void requireAllToCome() {
         requireWatching();
         departures.requireNone();
@@ -106,7 +103,7 @@ public final class TopicWatch implements AutoCloseable {
         }
     }
 
-    /** Counts, by reason, the records of a run that never reach a batch. Written by one thread, read by any. */
+    /** Counts records that never reach a batch, by reason. Written by one thread, read by any. */
     public static final class Departures {
         private static final String REFUSED = "refused";
 
@@ -128,12 +125,10 @@ public final class TopicWatch implements AutoCloseable {
             byReason.merge(reason, 1L, Long::sum);
         }
 
-        /** How many left for this reason so far. */
         public synchronized long of(OutcomeReason reason) {
             return byReason.getOrDefault(reason.code(), 0L);
         }
 
-        /** The counts and the first one's reason, as the end of a sentence. */
         @Override
         public synchronized String toString() {
             return byReason.isEmpty()

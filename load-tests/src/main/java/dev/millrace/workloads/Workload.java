@@ -9,24 +9,15 @@ import dev.millrace.workloads.topology.RolloutShape;
 /**
  * One point of a load test.
  *
- * @param warmUpSeconds load before anything is counted, at least 0
- * @param seconds of load that are counted, 1 to 3600
+ * @param warmUpSeconds uncounted load, at least 0
+ * @param seconds of counted load, 1 to 3600
  * @param instances of the topology, 1 to 16
- * @param brokers that are started where none is given, each in a process of its own, 1 to 9; of three, every partition has a
- *     copy on each, and a record counts when two have it
- * @param brokerHeapMb heap of each broker that is started, at least 256
- * @param exactlyOnce whether the topology runs exactly once, as it does everywhere else, or at least once, to see what
- *     exactly-once delivery costs
- * @param seed everything that is drawn follows from it
- * @param load how much is published
- * @param rollouts what is published
- * @param learner who takes the batches
- * @param backlog what lies there before the topology starts
- * @param fault what goes wrong
- * @param knee whether and how the knee is searched
- * @param topics how topics are made
- * @param topology what is under test
- * @param algorithm what it decides by
+ * @param brokers started if no cluster is given, each in its own process, 1 to 9; with three, replication factor 3 and
+ *     two in-sync replicas
+ * @param brokerHeapMb at least 256
+ * @param exactlyOnce false for at least once, to measure the cost of exactly-once delivery
+ * @param seed of everything drawn
+ * @param backlog on the log before the topology starts
  */
 public record Workload(
         int warmUpSeconds,
@@ -46,7 +37,7 @@ public record Workload(
         TopologyConfig topology,
         AlgorithmPlan algorithm) {
 
-    /** Longest load that is kept track of, rollout by rollout. */
+    /** Limit of the per-rollout bookkeeping. */
     private static final double MOST_ROLLOUTS = 1e8;
 
     public Workload {
@@ -86,7 +77,6 @@ public record Workload(
         }
     }
 
-    /** Ten seconds of the default load after three of warm-up. */
     public static Workload defaults() {
         return new Workload(
                 3,
@@ -107,7 +97,6 @@ public record Workload(
                 AlgorithmPlan.defaults());
     }
 
-    /** The same with other rollouts. */
     public Workload with(RolloutShape other) {
         return new Workload(
                 warmUpSeconds,
@@ -128,7 +117,6 @@ public record Workload(
                 algorithm);
     }
 
-    /** The same at another rate. */
     public Workload withRate(double perSecond) {
         return new Workload(
                 warmUpSeconds,
@@ -149,11 +137,7 @@ public record Workload(
                 algorithm);
     }
 
-    /**
-     * What lies on the log before the topology starts.
-     *
-     * @param rollouts with their scores, whole groups, at most 10,000,000; 0 for none
-     */
+    /** @param rollouts on the log with their scores before the topology starts; whole groups, at most 10,000,000 */
     public record BacklogPlan(int rollouts) {
         public BacklogPlan {
             if (rollouts < 0 || rollouts > 10_000_000) {
@@ -161,17 +145,14 @@ public record Workload(
             }
         }
 
-        /** None. */
         public static BacklogPlan defaults() {
             return new BacklogPlan(0);
         }
     }
 
     /**
-     * What goes wrong under load.
-     *
-     * @param killAfterSeconds of load that is counted, after which one instance of the topology is killed and another is
-     *     started in its place at once; 0 kills none. Instances then run in processes of their own
+     * @param killAfterSeconds of counted load, after which one instance is killed and replaced; 0 kills none.
+     *     Instances then run in their own processes
      */
     public record FaultPlan(int killAfterSeconds) {
         public FaultPlan {
@@ -180,17 +161,16 @@ public record Workload(
             }
         }
 
-        /** Nothing. */
         public static FaultPlan defaults() {
             return new FaultPlan(0);
         }
     }
 
     /**
-     * The search for the rate beyond which the system no longer follows.
+     * Search for the knee.
      *
-     * @param search whether it is searched for, from {@code load.rollouts_per_second} upwards
-     * @param points rates that are tried at most, 3 to 32
+     * @param search from {@code load.rollouts_per_second} upwards
+     * @param points most rates tried, 3 to 32
      */
     public record KneePlan(boolean search, int points) {
         public KneePlan {
@@ -199,20 +179,18 @@ public record Workload(
             }
         }
 
-        /** Not searched for. */
         public static KneePlan defaults() {
             return new KneePlan(false, 8);
         }
     }
 
     /**
-     * A learner that takes batches one after the other and publishes a version after each, without computing anything.
+     * A learner that takes batches in turn and publishes versions without computing.
      *
-     * @param enabled whether there is one; without, all rollouts are sampled behind one version that was there before
-     * @param stepMs how long it takes for a batch
+     * @param enabled if false, all rollouts come from one earlier version
+     * @param stepMs time per batch
      */
     public record LearnerPlan(boolean enabled, Distribution stepMs) {
-        /** A step takes 100 ms. */
         public static LearnerPlan defaults() {
             return new LearnerPlan(true, Distribution.fixed(100));
         }

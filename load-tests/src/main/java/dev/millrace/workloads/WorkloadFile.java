@@ -13,8 +13,7 @@ import java.util.Map;
 import java.util.function.Function;
 
 /**
- * A workload file: the keys of a {@link Workload}, and under {@code sweep} lists of values for any of them. Every
- * combination of the lists is a point.
+ * A workload file: keys of a {@link Workload}, and lists of values under {@code sweep}; every combination is a point.
  *
  * <pre>
  *   seconds: 10
@@ -25,7 +24,6 @@ import java.util.function.Function;
  * </pre>
  */
 public final class WorkloadFile {
-    /** What a recorded run says about its rollouts. */
     private static final List<String> COUNTED = List.of(
             "group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
 
@@ -36,21 +34,19 @@ public final class WorkloadFile {
         this.tree = tree;
     }
 
-    /** @throws ConfigException if there is no such file, or it is no YAML mapping */
     static WorkloadFile read(Path file) {
         return new WorkloadFile(ConfigTree.read(file));
     }
 
-    /** Of a tree that was read elsewhere. */
     public static WorkloadFile of(ObjectNode tree) {
         return new WorkloadFile(tree.deepCopy());
     }
 
     /**
-     * Every point, in the order of the lists.
+     * Points in the order of the lists.
      *
-     * @param recordedShapes counts the rollouts of a recorded run, named by its folder
-     * @throws ConfigException naming the key that is unknown or refused
+     * @param recordedShapes reads the rollout shape of a recorded run's folder
+     * @throws ConfigException naming the unknown or refused key
      */
     public List<SweepPoint> points(Function<String, RecordedShape> recordedShapes) {
         List<SweepPoint> points = new ArrayList<>();
@@ -88,7 +84,7 @@ public final class WorkloadFile {
         }
     }
 
-    /** The first point's workload in full, and the sweep, as YAML. */
+    /** The first point in full, and the sweep, as YAML. */
     public String resolved(SweepPoint first) {
         ObjectNode resolved = ConfigBinder.unbind(first.workload());
         if (tree.has(Sweep.KEY)) {
@@ -97,10 +93,6 @@ public final class WorkloadFile {
         return ConfigTree.write(resolved);
     }
 
-    /**
-     * A workload with what the sweep sets for it.
-     *
-     * @param settings by key, in the order of the file; empty where nothing is swept
-     */
+    /** A workload with its swept settings, in the order of the file. */
     public record SweepPoint(Map<String, String> settings, Workload workload) {}
 }

@@ -6,14 +6,9 @@ import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
 
-/**
- * Curves over one x axis.
- *
- * @param title what is shown
- * @param marks places on the x axis where something happened
- */
+/** Curves over one x axis. */
 public record Chart(String title, Axis x, Axis y, List<Series> series, List<Mark> marks) {
-    /** A place on the x axis, and what happened there. */
+    /** An event on the x axis. */
     public record Mark(double at, String what) {}
 
     public Chart {
@@ -25,7 +20,7 @@ public record Chart(String title, Axis x, Axis y, List<Series> series, List<Mark
         }
     }
 
-    /** Curves, and nothing that happened. A curve that is called like one before it gets a number. */
+    /** Numbers curves of equal names. */
     public static Chart of(String title, Axis x, Axis y, List<Series> series) {
         List<Series> named = new ArrayList<>();
         Set<String> names = new HashSet<>();
@@ -39,17 +34,14 @@ public record Chart(String title, Axis x, Axis y, List<Series> series, List<Mark
         return new Chart(title, x, y, named, List.of());
     }
 
-    /** The same with marks. */
     public Chart marked(List<Mark> happened) {
         return new Chart(title, x, y, series, happened);
     }
 
-    /** Whether no series has a point that can be drawn. */
     boolean isEmpty() {
         return series.stream().noneMatch(this::draws);
     }
 
-    /** Whether a series has a point that can be drawn. */
     boolean draws(Series one) {
         return IntStream.range(0, one.x().size())
                 .anyMatch(i -> x.holds(one.x().get(i)) && y.holds(one.y().get(i)));

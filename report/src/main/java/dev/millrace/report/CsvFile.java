@@ -12,13 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Rows as CSV, written one by one: a head with the columns' keys, numbers in full precision, an empty field where there is no value.
- *
- * <p>Belongs to one thread.
- *
- * @param <R> row
- */
+/** Rows as CSV: column keys as head, full precision, empty fields for absent values. Used by one thread. */
 public final class CsvFile<R> implements AutoCloseable {
     private static final CsvMapper CSV = CsvMapper.builder()
             .enable(CsvGenerator.Feature.STRICT_CHECK_FOR_QUOTING)
@@ -27,7 +21,6 @@ public final class CsvFile<R> implements AutoCloseable {
     private final List<Column<R>> columns;
     private final SequenceWriter out;
 
-    /** Makes the file, or empties it, and writes its head. */
     public CsvFile(Path file, List<Column<R>> columns) throws IOException {
         this(Files.newBufferedWriter(file), columns);
     }
@@ -39,7 +32,6 @@ public final class CsvFile<R> implements AutoCloseable {
         this.out = CSV.writer(schema.build().withHeader()).writeValues(to);
     }
 
-    /** Writes a whole file: all of it is there under its name, or none. */
     public static <R> void write(Path file, List<Column<R>> columns, Iterable<? extends R> rows) throws IOException {
         WholeFile.write(file, beside -> {
             try (CsvFile<R> csv = new CsvFile<>(beside, columns)) {
@@ -50,7 +42,6 @@ public final class CsvFile<R> implements AutoCloseable {
         });
     }
 
-    /** Writes a row. */
     public void write(R row) throws IOException {
         List<@Nullable Object> values = new ArrayList<>();
         columns.forEach(column -> values.add(column.of(row)));

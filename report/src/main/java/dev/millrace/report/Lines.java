@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/** Text in lines that fit the {@linkplain #width() screen}. */
+/** Wraps text to the {@linkplain #width() screen}. */
 public final class Lines {
-    /** Columns where nobody says how many there are: text that is piped is read on a terminal sooner or later. */
+    /** Piped text is read on a terminal sooner or later. */
     static final int UNTOLD = 80;
-    /** The system property by which the launcher says how wide the terminal is that it has found on standard output. */
+    /** System property with the width of the terminal that the launcher found on standard output. */
     private static final String TERMINAL = "millrace.columns.out";
 
     private static final int NARROWEST = 20;
-    /** Wider than this no sentence is easy to read; tables take what there is. */
+    /** For sentences; tables use the whole width. */
     private static final int LONGEST_LINE = 120;
 
     private static final int LABEL = 12;
@@ -25,7 +25,7 @@ public final class Lines {
 
     private Lines() {}
 
-    /** How many columns there are: the terminal's; else those of {@code COLUMNS}; else {@value #UNTOLD}. */
+    /** Width of the terminal, else {@code COLUMNS}, else {@value #UNTOLD}. */
     public static int width() {
         return width(Integer.getInteger(TERMINAL, 0), System.getenv("COLUMNS"));
     }
@@ -37,18 +37,17 @@ public final class Lines {
         return asked > 0 ? Math.max(NARROWEST, asked) : UNTOLD;
     }
 
-    /** The text broken at spaces; the first line begins with {@code indent}, the others with two columns more. */
+    /** Wraps with {@code indent}, continuation lines two columns deeper. */
     public static List<String> wrapped(String indent, String text) {
         return wrapped(indent, indent + "  ", text);
     }
 
-    /** Two columns, a label, and the text beside it. */
     public static List<String> labelled(String label, String text) {
         String first = "  " + label + " ".repeat(Math.max(1, LABEL - label.length()));
         return wrapped(first, " ".repeat(2 + LABEL), text);
     }
 
-    /** The text broken at spaces into lines of at most so many characters; a longer word stays whole. */
+    /** Longer words stay whole. */
     public static List<String> broken(String text, int width) {
         return wrapped("", "", text, width);
     }
@@ -57,7 +56,7 @@ public final class Lines {
         return wrapped(first, others, text, Math.min(LONGEST_LINE, width()));
     }
 
-    /** A word longer than a line stays whole: it is a name that somebody may want to copy. */
+    /** Longer words stay whole, so that names can be copied. */
     static List<String> wrapped(String first, String others, String text, int width) {
         List<String> lines = new ArrayList<>();
         StringBuilder line = new StringBuilder(first);
@@ -75,12 +74,12 @@ public final class Lines {
         return lines;
     }
 
-    /** A time as a person reads it and a program can: UTC, to the millisecond. */
+    /** UTC, to the millisecond. */
     public static String time(long ms) {
         return TIME.format(Instant.ofEpochMilli(ms));
     }
 
-    /** A duration as a person says it: 340 ms, 12.3 s, 4 min 10 s, 3 h 20 min, 2 d 3 h. */
+    /** Such as 340 ms, 12.3 s, 4 min 10 s, 3 h 20 min, 2 d 3 h. */
     public static String duration(long ms) {
         if (ms < 0) {
             return "-" + duration(-ms);

@@ -35,12 +35,9 @@ import org.knowm.xchart.XYSeries.XYSeriesRenderStyle;
 import org.knowm.xchart.style.markers.Marker;
 import org.knowm.xchart.style.markers.SeriesMarkers;
 
-/**
- * Charts as one PNG, in the colours that the report's page gives to the same names. Names stand once, below all
- * panels. A chart without a value is left out.
- */
+/** Charts as one PNG, in the page's colours, with one key below all panels. Omits charts without values. */
 public final class Picture {
-    /** Okabe and Ito's, which also who cannot tell red from green can tell apart; the page's script has the same. */
+    /** Okabe and Ito's colour-blind safe palette, as in the page's script. */
     private static final Color[] COLOURS = {
         new Color(0x0072b2),
         new Color(0xd55e00),
@@ -61,7 +58,7 @@ public final class Picture {
         SeriesMarkers.CROSS
     };
     private static final int MARKED_POINTS = 40;
-    /** Of the space left of the curves, so that panels below each other have one left edge. */
+    /** Fixed, so that panels align. */
     private static final int AXIS_WIDTH = 72;
 
     private static final int WIDTH = 900;
@@ -71,9 +68,9 @@ public final class Picture {
     private Picture() {}
 
     /**
-     * Writes charts, one or two in a row.
+     * Writes charts, one or two per row.
      *
-     * @throws IOException if the file cannot be written, no chart has a value, or this machine cannot draw text (no fonts)
+     * @throws IOException if the file cannot be written, no chart has a value, or there are no fonts
      */
     public static void write(Report report, List<Chart> charts, int columns, Path file) throws IOException {
         List<Chart> drawn =
@@ -108,7 +105,7 @@ public final class Picture {
         }
     }
 
-    /** Names of curves in the order of their colours, which are the report's unless two of the picture's would have one. */
+    /** Names in colour order: the report's, unless two would share a colour. */
     static List<String> names(Report report, List<Chart> drawn) {
         List<String> all = Stream.concat(report.seriesNames().stream(), Report.seriesNames(drawn))
                 .distinct()
@@ -118,7 +115,7 @@ public final class Picture {
                 : Report.seriesNames(drawn).distinct().toList();
     }
 
-    /** Where a chart has more curves than there are colours, only its highest, its lowest and the recorded are drawn, in the others too. */
+    /** With more curves than colours, keeps only the highest, the lowest and the recorded ones in all charts. */
     static List<Chart> few(List<Chart> charts) {
         Optional<Chart> crowded = charts.stream()
                 .filter(chart -> own(chart).count() > COLOURS.length)
@@ -164,7 +161,7 @@ public final class Picture {
                 .orElse(0);
     }
 
-    /** Of every name that is drawn, once; none where every panel has one curve, which its title names. */
+    /** One entry per name; none if the panels' titles name the only curves. */
     private static List<PictureKey.Entry> entries(List<Chart> drawn, List<String> names) {
         if (drawn.stream().allMatch(chart -> chart.series().size() < 2)) {
             return List.of();
@@ -226,7 +223,6 @@ public final class Picture {
         return chart;
     }
 
-    /** What happened stands under the axis, where no curve is. */
     private static String xTitle(Chart of) {
         String marks = of.marks().stream()
                 .map(mark -> AxisScale.ofPlaces(List.of(mark.at()), of.x()).label(mark.at()) + " "
@@ -283,7 +279,7 @@ public final class Picture {
                 : new BasicStroke(width, BasicStroke.CAP_BUTT, BasicStroke.JOIN_ROUND, 10, dash, 0);
     }
 
-    /** The names of a picture's curves, in rows below all of its panels: each once, and over no curve. */
+    /** Key of a picture, in rows below all panels. */
     static final class PictureKey {
         private static final Font FONT = new Font(Font.SANS_SERIF, Font.PLAIN, 13);
         private static final int ROW = 24;
@@ -293,7 +289,7 @@ public final class Picture {
         private static final int BETWEEN = 26;
         private static final int MARKER = 8;
 
-        /** How a curve is called and drawn; a curve without a marker is a reference. */
+        /** A curve without a marker is a reference. */
         record Entry(String name, Color colour, BasicStroke stroke, Optional<Marker> marker) {}
 
         private record Placed(Entry entry, int x, int row) {}
@@ -301,7 +297,6 @@ public final class Picture {
         private final List<Placed> placed = new ArrayList<>();
         private final int height;
 
-        /** @param width of the picture, in which the entries stand */
         PictureKey(List<Entry> entries, int width) {
             Graphics2D paper = new BufferedImage(1, 1, BufferedImage.TYPE_INT_RGB).createGraphics();
             FontMetrics metrics = paper.getFontMetrics(FONT);
@@ -320,12 +315,11 @@ public final class Picture {
             this.height = entries.isEmpty() ? 0 : (row + 1) * ROW + GAP;
         }
 
-        /** Of all its rows; 0 without an entry. */
+        /** 0 without entries. */
         int height() {
             return height;
         }
 
-        /** Draws it, with its upper edge at {@code top}. */
         void draw(Graphics2D paper, int top) {
             paper.setFont(FONT);
             paper.setRenderingHint(RenderingHints.KEY_ANTIALIASING, RenderingHints.VALUE_ANTIALIAS_ON);
@@ -343,20 +337,19 @@ public final class Picture {
     }
 
     /**
-     * From where to where an axis of a picture goes, and how its ticks are written: at round values, with no more digits than tell them apart. The page's
-     * script does the same.
+     * Range and tick labels of an axis, at round values with the fewest distinguishing digits; the page's script does
+     * the same.
      *
-     * @param from its least value
-     * @param to its largest; above {@code from}
+     * @param to above {@code from}
      */
     record AxisScale(double from, double to) {
         private static final int TICKS = 5;
-        /** Of the larger end: an axis covers at least this share, so that a small difference does not look like a large one. */
+        /** Least covered share of the larger end, so that small differences look small. */
         private static final double LEAST_SHARE = 0.1;
 
         private static final double ROUNDING = 1e-9;
 
-        /** Of the places on an x axis, which need not begin at a round value. */
+        /** An x axis need not begin at a round value. */
         static AxisScale ofPlaces(List<Double> values, Axis axis) {
             AxisScale data = of(values, axis);
             if (axis.log()) {
@@ -365,7 +358,7 @@ public final class Picture {
             return data.to > data.from ? data : new AxisScale(data.from - 0.5, data.to + 0.5);
         }
 
-        /** Of values, which are not empty. */
+        /** @param values at least one */
         static AxisScale ofValues(List<Double> values, Axis axis) {
             AxisScale data = of(values, axis);
             if (axis.log()) {
@@ -402,7 +395,7 @@ public final class Picture {
             return new AxisScale(from == null ? low : Math.min(from, low), to == null ? high : Math.max(to, high));
         }
 
-        /** Whole decades: there are two labels at least. */
+        /** Whole decades, so that there are at least two labels. */
         private static AxisScale decades(AxisScale data) {
             double low = Math.pow(10, Math.floor(Math.log10(data.from) + ROUNDING));
             double high = Math.pow(10, Math.ceil(Math.log10(data.to) - ROUNDING));
@@ -420,7 +413,7 @@ public final class Picture {
             return 10 * power;
         }
 
-        /** A tick as it is written: 0, 0.25, 150, 12.8k, 2M. */
+        /** Such as 0, 0.25, 150, 12.8k, 2M. */
         String label(double value) {
             double size = Math.max(Math.abs(from), Math.abs(to));
             if (Math.abs(value) < size * ROUNDING) {

@@ -11,13 +11,12 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Everything that a replay, an experiment, a load test or a run says.
+ * A report of a replay, experiment, load test or run.
  *
- * @param format of this record as JSON
- * @param conclusion what was asked, and the answer; null where nothing in particular was
- * @param verdict what it comes to, in sentences, the most important first
- * @param view the command that shows the run it is about; null where it is about none
- * @param origin where it was made; null if nobody asked
+ * @param conclusion null if nothing was asked
+ * @param verdict sentences, most important first
+ * @param view command that shows its run; null if none
+ * @param origin null if unknown
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record Report(
@@ -28,7 +27,6 @@ public record Report(
         @Nullable String view,
         @Nullable ReportOrigin origin,
         List<Section> sections) {
-    /** What is written now. */
     public static final int FORMAT = 1;
 
     static final ObjectMapper JSON = JsonMapper.builder()
@@ -40,27 +38,24 @@ public record Report(
         sections = List.copyOf(sections);
     }
 
-    /** A report with nothing but its verdict. */
     public static Report of(String title, List<String> verdict) {
         return new Report(FORMAT, title, null, verdict, null, null, List.of());
     }
 
-    /** The same with its origin. */
     public Report madeBy(ReportOrigin here) {
         return new Report(format, title, conclusion, verdict, view, here, sections);
     }
 
-    /** The same with what it comes to in a line. */
     public Report concluding(Conclusion found) {
         return new Report(format, title, found, verdict, view, origin, sections);
     }
 
-    /** The same with the command that shows the run it is about, such as {@code ./millrace view --run-dir runs/a}. */
+    /** @param command that shows its run, such as {@code ./millrace view --run-dir runs/a} */
     public Report shownBy(String command) {
         return new Report(format, title, conclusion, verdict, command, origin, sections);
     }
 
-    /** The same, and what another says below it. */
+    /** Appends another report. */
     public Report and(Report other) {
         return new Report(
                 format,
@@ -72,12 +67,11 @@ public record Report(
                 Section.added(sections, other.sections));
     }
 
-    /** The same with another section. */
     public Report with(Section section) {
         return new Report(format, title, conclusion, verdict, view, origin, Section.added(sections, List.of(section)));
     }
 
-    /** The report as JSON, which is what the page draws; names in snake case, null where there is no value. */
+    /** Names in snake case, null for absent values. */
     public String json() {
         try {
             return JSON.writerWithDefaultPrettyPrinter().writeValueAsString(this) + "\n";
@@ -86,12 +80,11 @@ public record Report(
         }
     }
 
-    /** The same as a tree, to be a part of another. */
     public ObjectNode tree() {
         return JSON.valueToTree(this);
     }
 
-    /** Names of series in the order in which charts first show them: the same name has the same colour everywhere. */
+    /** Series names in order of appearance, which fixes their colours. */
     List<String> seriesNames() {
         return seriesNames(sections.stream()
                         .flatMap(section -> section.charts().stream())

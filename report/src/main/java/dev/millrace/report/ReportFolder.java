@@ -12,12 +12,11 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 
 /**
- * A folder with the files of a report, written beside its place and renamed when it is whole.
+ * A report's folder, replaced as a whole.
  *
- * <p>Where there is no folder yet, the whole one gets its name at once. Where there is one, whose other files stay, the earlier
- * report's files are deleted and the new ones renamed into it, the one that a person opens last: what is interrupted has no page. Until then
- * the files lie in a folder beside it whose name ends in {@value WholeFile#UNFINISHED}; the next report deletes what a kill left of it.
- * One process at a time may write to a place.
+ * <p>A new folder is renamed into place. In an existing one the earlier report's files are replaced, the page last, so
+ * an interrupted write has no page. Temporary files lie beside it under {@value WholeFile#UNFINISHED}; the next report
+ * deletes them. One process at a time.
  */
 public final class ReportFolder implements AutoCloseable {
     private final Path place;
@@ -30,11 +29,7 @@ public final class ReportFolder implements AutoCloseable {
         this.names = names;
     }
 
-    /**
-     * Begins a report.
-     *
-     * @param names of all files that a report of this kind may have, the one that a person opens first
-     */
+    /** @param names of all possible files, the page first */
     public static ReportFolder begin(Path place, List<String> names) throws IOException {
         Path absolute = place.toAbsolutePath().normalize();
         if (Files.exists(absolute) && !Files.isDirectory(absolute)) {
@@ -47,7 +42,6 @@ public final class ReportFolder implements AutoCloseable {
         return new ReportFolder(absolute, beside, List.copyOf(names));
     }
 
-    /** Where a file of the report is to be written. */
     public Path file(String name) {
         if (!names.contains(name)) {
             throw new IllegalArgumentException(name + " is none of the report's files: " + names);
@@ -55,21 +49,15 @@ public final class ReportFolder implements AutoCloseable {
         return beside.resolve(name);
     }
 
-    /** Writes a text. */
     public void write(String name, String text) throws IOException {
         Files.writeString(file(name), text);
     }
 
-    /** Writes rows as CSV. */
     public <R> void write(String name, List<Column<R>> columns, Iterable<? extends R> rows) throws IOException {
         CsvFile.write(file(name), columns, rows);
     }
 
-    /**
-     * Draws charts of the report.
-     *
-     * @param said is told where there can be no picture: a machine without fonts still gets the other files
-     */
+    /** @param said receives a line if there can be no picture */
     public void draw(String name, Report report, List<Chart> charts, int columns, Consumer<String> said) {
         try {
             Picture.write(report, charts, columns, file(name));
@@ -78,7 +66,6 @@ public final class ReportFolder implements AutoCloseable {
         }
     }
 
-    /** All files are written: they get their place. */
     public void finish() throws IOException {
         if (Files.exists(place)) {
             for (String name : names) {
@@ -96,7 +83,6 @@ public final class ReportFolder implements AutoCloseable {
         }
     }
 
-    /** Deletes what has no place. */
     @Override
     public void close() throws IOException {
         delete(beside);

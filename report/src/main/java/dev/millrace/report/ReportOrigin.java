@@ -17,10 +17,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * Where, when and with what something was measured.
  *
- * @param command as it was typed, nearly
- * @param commit of the checkout it was started in, with {@code +} where files differ from it; {@code unknown} outside of one
- * @param kafka version of the clients; null where none took part
- * @param loadAverage of the last minute when it began; negative where the system does not say
+ * @param commit with {@code +} if files differ from it; {@code unknown} outside a checkout
+ * @param kafka client version; null if unused
+ * @param loadAverage of the last minute at the start; negative if unknown
  */
 public record ReportOrigin(
         String command,
@@ -32,16 +31,12 @@ public record ReportOrigin(
         String startedAt,
         double loadAverage) {
 
-    /** Load average per processor above which others take a good part of what is measured; a load test before it leaves less. */
+    /** Load per processor above which figures are disturbed. */
     private static final double MOST_LOAD = 2.0;
 
     private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
-    /**
-     * Here and now.
-     *
-     * @param kafka version of the clients; null where none takes part
-     */
+    /** @param kafka client version; null if unused */
     public static ReportOrigin here(String command, @Nullable String kafka) {
         return new ReportOrigin(
                 command,
@@ -54,7 +49,7 @@ public record ReportOrigin(
                 ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
     }
 
-    /** Says that the machine had other work when it began, so that figures of speed are none; empty if it had little. */
+    /** Says that the machine was busy; empty if it was not. */
     public Optional<String> busy() {
         return loadAverage > MOST_LOAD * processors
                 ? Optional.of(String.format(
@@ -67,7 +62,7 @@ public record ReportOrigin(
                 : Optional.empty();
     }
 
-    /** All of it in sentences, for the head of a text or the foot of a page. */
+    /** Sentences for the head of a text or the foot of a page. */
     public List<String> lines() {
         return List.of(
                 String.format(

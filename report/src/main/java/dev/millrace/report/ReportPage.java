@@ -8,13 +8,10 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 
-/**
- * A report as one HTML file that holds its data and draws them without asking anybody: the page of {@code ./millrace view}, saved with
- * nothing in it but the report.
- */
+/** A report as one self-contained HTML file: the page of {@code ./millrace view} with the report in it. */
 public final class ReportPage {
     private static final String PAGE = "page/index.html";
-    /** Before it the view puts its answers when it saves a page, and this the report. */
+    /** A saved page has its answers or report before this. */
     private static final String PLACE = "<div id=\"page\">";
 
     private static final String BEGIN = "<script id=\"saved\" type=\"application/json\">";
@@ -22,7 +19,6 @@ public final class ReportPage {
 
     private ReportPage() {}
 
-    /** The page as it is served, with nothing saved in it. */
     public static byte[] empty() {
         try (InputStream in = ReportPage.class.getResourceAsStream(PAGE)) {
             if (in == null) {
@@ -34,7 +30,6 @@ public final class ReportPage {
         }
     }
 
-    /** The whole file. */
     public static String of(Report report) {
         String page = new String(empty(), StandardCharsets.UTF_8);
         int at = page.indexOf(PLACE); // the first: the script names it too
@@ -44,7 +39,7 @@ public final class ReportPage {
         return page.substring(0, at) + BEGIN + saved(report) + END + page.substring(at);
     }
 
-    /** The report that a page holds, as JSON, of this version or an earlier one; empty for any other file. */
+    /** Extracts the report from a page of this or an earlier version; empty for other files. */
     public static Optional<ObjectNode> reportIn(String page) {
         int begin = page.indexOf(BEGIN);
         int end = begin < 0 ? -1 : page.indexOf(END, begin);

@@ -3,11 +3,11 @@ package dev.millrace.report;
 import java.util.ArrayList;
 import java.util.List;
 
-/** A report for a terminal, or as Markdown: origin, verdict, and the open sections' notes and tables. */
+/** A report as text or Markdown: origin, verdict, and the open sections' notes and tables. */
 public final class ReportText {
     private ReportText() {}
 
-    /** For the {@linkplain Lines#width() screen}; without the title, which the command has said already. */
+    /** For the {@linkplain Lines#width() screen}, without the title. */
     public static List<String> lines(Report report) {
         List<String> lines = new ArrayList<>();
         if (report.origin() != null) {
@@ -45,7 +45,6 @@ public final class ReportText {
         return lines;
     }
 
-    /** As Markdown. */
     public static String markdown(Report report) {
         StringBuilder text = new StringBuilder();
         if (report.origin() != null) {

@@ -3,16 +3,9 @@ package dev.millrace.report;
 import java.util.Arrays;
 import java.util.Locale;
 
-/**
- * A mean and the 95 % interval that Student's distribution gives it.
- *
- * @param mean of the values; NaN of none
- * @param low end of the interval; NaN of fewer than two values
- * @param high its other end; NaN likewise
- * @param values how many there were
- */
+/** A mean with its 95 % Student interval; bounds are NaN for fewer than two values. */
 public record SampleMean(double mean, double low, double high, int values) {
-    /** Quantiles of 0.975 by degrees of freedom from 1 on. */
+    /** 0.975 quantiles by degrees of freedom, from 1. */
     private static final double[] STUDENT = {
         12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
         2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042
@@ -20,7 +13,7 @@ public record SampleMean(double mean, double low, double high, int values) {
 
     private static final double NORMAL = 1.960;
 
-    /** Of values that are independent of each other; those that are not finite are left out. */
+    /** Ignores non-finite values. */
     public static SampleMean of(double... values) {
         double[] finite = Arrays.stream(values).filter(Double::isFinite).toArray();
         double sum = Arrays.stream(finite).sum();
@@ -31,7 +24,7 @@ public record SampleMean(double mean, double low, double high, int values) {
         return ofSquares(finite.length, mean, squares);
     }
 
-    /** Of the number of values, their mean, and the sum of their squared distances from it. */
+    /** @param squares sum of squared distances from the mean */
     public static SampleMean ofSquares(int values, double mean, double squares) {
         if (values < 2) {
             return new SampleMean(values == 0 ? Double.NaN : mean, Double.NaN, Double.NaN, values);
@@ -41,12 +34,12 @@ public record SampleMean(double mean, double low, double high, int values) {
         return new SampleMean(mean, mean - half, mean + half, values);
     }
 
-    /** Whether a value lies outside of the interval; false where there is none. */
+    /** False without an interval. */
     public boolean excludes(double value) {
         return value < low || value > high;
     }
 
-    /** Such as {@code 0.33 (0.29 to 0.37)}; without an interval the mean alone. */
+    /** Such as {@code 0.33 (0.29 to 0.37)}. */
     public String shown(String format) {
         return Double.isNaN(low)
                 ? String.format(Locale.ROOT, format, mean)

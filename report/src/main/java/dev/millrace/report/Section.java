@@ -4,12 +4,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A part of a report.
- *
- * @param title above it; empty for none
- * @param closed whether a page shows it only when asked to, and a text not at all
- * @param notes sentences under the title
- * @param listing text that is shown as it is, such as a configuration; empty for none
+ * @param title empty for none
+ * @param closed shown by a page on request, and by text not at all
+ * @param listing shown verbatim, such as a configuration; empty for none
  */
 public record Section(
         String title, boolean closed, List<String> notes, List<Table> tables, List<Chart> charts, String listing) {
@@ -19,32 +16,26 @@ public record Section(
         charts = List.copyOf(charts);
     }
 
-    /** An open section with nothing in it. */
     public static Section of(String title) {
         return new Section(title, false, List.of(), List.of(), List.of(), "");
     }
 
-    /** The same, for those who ask for details. */
     public Section forDetails() {
         return new Section(title, true, notes, tables, charts, listing);
     }
 
-    /** The same with more notes. */
     public Section noting(List<String> more) {
         return new Section(title, closed, added(notes, more), tables, charts, listing);
     }
 
-    /** The same with another table. */
     public Section with(Table table) {
         return new Section(title, closed, notes, added(tables, List.of(table)), charts, listing);
     }
 
-    /** The same with more charts. */
     public Section with(List<Chart> more) {
         return new Section(title, closed, notes, tables, added(charts, more), listing);
     }
 
-    /** The same with a listing. */
     public Section listing(String text) {
         return new Section(title, closed, notes, tables, charts, text);
     }

@@ -8,11 +8,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Rows under headings.
- *
- * @param title above it; empty for none
- * @param columns their heads
- * @param rows a value for each column; null where there is none
+ * @param title empty for none
+ * @param rows a value per column; null for none
  */
 public record Table(String title, List<Heading> columns, List<List<@Nullable Object>> rows) {
     public Table {
@@ -29,7 +26,6 @@ public record Table(String title, List<Heading> columns, List<List<@Nullable Obj
         });
     }
 
-    /** A row for each of {@code of}, read by the columns. */
     public static <R> Table of(String title, List<Column<R>> columns, Collection<? extends R> of) {
         return new Table(
                 title,
@@ -43,7 +39,6 @@ public record Table(String title, List<Heading> columns, List<List<@Nullable Obj
         return values;
     }
 
-    /** What a cell shows. */
     String shown(int row, int column) {
         return columns.get(column).format().shown(rows.get(row).get(column));
     }

@@ -10,17 +10,15 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * A table in characters: aligned columns, numbers from the right, {@value Format#ABSENT} where there is no value.
+ * A table as text, absent values as {@value Format#ABSENT}.
  *
- * <p>On a terminal headings go over as many lines as they need. In a table that is wider than the screen the longest text is
- * broken at words, if a column of {@value #TEXT} is left for it; otherwise the table continues below itself, with its first column
- * again, and a column that does not even fit beside the first is a list. Nothing is cut. As Markdown a row is one line.
+ * <p>Headings wrap. A table wider than the screen wraps its longest text if {@value #TEXT} columns remain for it;
+ * otherwise it continues below with its first column repeated, and a column too wide for that becomes a list. Nothing
+ * is cut. Markdown rows are one line.
  */
 public final class TableText {
     private static final String GAP = "  ";
-    /** A heading is not broken below so many characters, where words allow. */
     private static final int HEADING = 9;
-    /** Nor a text below so many. */
     private static final int TEXT = 24;
 
     private final Table table;
@@ -47,7 +45,6 @@ public final class TableText {
         return lines(table, Lines.width());
     }
 
-    /** For a screen of so many columns. */
     public static List<String> lines(Table table, int width) {
         TableText text = new TableText(table);
         List<String> lines = new ArrayList<>();
@@ -146,7 +143,6 @@ public final class TableText {
         return table.columns().get(column).isText() ? text + blank : blank + text;
     }
 
-    /** As Markdown, aligned so that it can be read as it is. */
     public static String markdown(Table table) {
         List<List<String>> rows = new ArrayList<>();
         rows.add(table.columns().stream().map(Heading::title).toList());

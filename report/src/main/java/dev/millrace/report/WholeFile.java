@@ -6,19 +6,18 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** Files that are whole when they have their name: written beside it, then renamed. */
+/** Atomic writes: beside the target, then renamed. */
 public final class WholeFile {
-    /** What the name of a file or a folder ends in while it is written. */
+    /** Suffix of files and folders being written. */
     public static final String UNFINISHED = ".unfinished";
 
-    /** Something that writes a file. */
     public interface Writing {
         void to(Path beside) throws IOException;
     }
 
     private WholeFile() {}
 
-    /** Writes a file, and the folders that lead to it; an earlier one stays until this one is whole. */
+    /** Replaces the file atomically, creating its folders. */
     public static void write(Path file, Writing writing) throws IOException {
         Path absolute = file.toAbsolutePath();
         Files.createDirectories(absolute.getParent());
@@ -31,7 +30,6 @@ public final class WholeFile {
         }
     }
 
-    /** Writes a text. */
     public static void write(Path file, String text) throws IOException {
         write(file, beside -> Files.writeString(beside, text, StandardCharsets.UTF_8));
     }

@@ -10,50 +10,41 @@ import java.util.Optional;
 import java.util.function.Consumer;
 
 /**
- * Runs the points of a closed loop one after the other, the plain loop and the synchronous run of each curve first, and before all of
- * them one that is not counted, so that the first is not the one that compiles everything.
- *
- * @param <P> a point
+ * Runs the points of a closed loop in turn, after an uncounted one; each curve starts with its plain loop and its
+ * synchronous run.
  */
 public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
-    /** The key whose values make a curve; all others make another one. */
+    /** The key that varies within a curve. */
     public static final String ETA = "admission.eta";
 
     private final Execution<P> execution;
     private final Consumer<String> progress;
     private int runs;
 
-    /** One run to make. */
     public interface Point<P> {
-        /** What the sweep sets for it, by key. */
         Map<String, String> settings();
 
-        /** How far ahead it samples. */
         int eta();
 
-        /** The same, synchronous. */
         P synchronous();
 
-        /** The same with a small budget. */
         P shortened();
     }
 
-    /** Makes runs. */
     public interface Execution<P> {
-        /** What sampling and training in turns come to without a log; empty if they cannot do what the run does. */
+        /** Sampling and training in turns without a log; empty if they cannot do what the run does. */
         Optional<ClosedRun> plainLoop(P point) throws Exception;
 
-        /** @param number of the run, from 0 */
+        /** @param number from 0 */
         ClosedRun run(P point, int number) throws Exception;
     }
 
-    /** @param progress takes a line for each thing that is done */
     public ClosedLoop(Execution<P> execution, Consumer<String> progress) {
         this.execution = execution;
         this.progress = progress;
     }
 
-    /** Makes every run; those that share everything but {@value #ETA} become a curve, with a synchronous run at its head. */
+    /** Runs differing only in {@value #ETA} form a curve, its synchronous run first. */
     public List<ClosedCurve> run(List<P> points) throws Exception {
         Map<Map<String, String>, List<P>> byCurve = new LinkedHashMap<>();
         for (P point : points) {
@@ -117,7 +108,6 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 idle(run)));
     }
 
-    /** For people. */
     public static String idle(ClosedRun run) {
         return String.join(
                 ", ",

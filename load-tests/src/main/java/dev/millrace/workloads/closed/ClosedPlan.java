@@ -3,23 +3,17 @@ package dev.millrace.workloads.closed;
 import dev.millrace.workloads.topology.Distribution;
 
 /**
- * What is simulated in a closed loop, and how long it continues.
+ * What a closed loop simulates, and its budget, counted from the end of a run's first step.
  *
- * <p>Everything is counted from the end of a run's first step on, so that the start of its roles is no part of it.
- *
- * @param environmentMs how long an environment takes to react to a turn, the last one of a rollout included, at most 10
- *     minutes; sequences wait side by side
- * @param stepMs what is added to the time that an optimiser step takes by itself, at most 10 minutes
- * @param batchSequences samples of a step, in place of {@code admission.batch_sequences} and
- *     {@code topology.batch.sequences}; 0 leaves these as they are
- * @param seconds the budget in wall-clock; 0 for none
- * @param tokens the budget in tokens that are trained on; 0 for none. A run ends with the first budget that is used up, and
- *     at least one is given
- * @param reward the mean reward of which the report says when it was reached, in (0, 1]
- * @param overSteps steps over which that mean, the first and the last reward of a run are taken, at least 1
- * @param limitSeconds longest wait for a run to use up its budget, its start included, at least 10
- * @param brokerHeapMb heap of the broker that is started where none is given, at least 256
- * @param seed of what is simulated
+ * @param environmentMs reaction time of an environment per turn, at most 10 minutes; sequences wait concurrently
+ * @param stepMs added to every optimizer step, at most 10 minutes
+ * @param batchSequences replaces {@code admission.batch_sequences} and {@code topology.batch.sequences}; 0 keeps them
+ * @param seconds budget in wall-clock time; 0 for none
+ * @param tokens budget in trained tokens; 0 for none. The first budget used up ends a run; at least one is required
+ * @param reward mean reward whose time is reported, in (0, 1]
+ * @param overSteps steps that the mean, first and last reward cover, at least 1
+ * @param limitSeconds longest run, start included, at least 10
+ * @param brokerHeapMb of the broker started if no cluster is given, at least 256
  */
 public record ClosedPlan(
         Distribution environmentMs,
@@ -70,12 +64,12 @@ public record ClosedPlan(
         }
     }
 
-    /** Whether a run has used up its budget by now, so many seconds and tokens after its first step. */
+    /** True once a budget is used up. */
     public boolean isUsedUp(double afterSeconds, long trainedTokens) {
         return seconds > 0 && afterSeconds >= seconds || tokens > 0 && trainedTokens >= tokens;
     }
 
-    /** Environments and steps that take no time of their own; 30 seconds. */
+    /** No simulated time; 30 seconds. */
     public static ClosedPlan defaults() {
         return new ClosedPlan(Distribution.fixed(0), Distribution.fixed(0), 0, 30, 0, 0.9, 10, 300, 512, 1);
     }

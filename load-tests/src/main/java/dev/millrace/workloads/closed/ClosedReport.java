@@ -6,25 +6,20 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Everything that a closed loop found.
+ * Results of a closed loop.
  *
- * @param format of this record in a file
- * @param kind tells it from other reports in a file
- * @param name of the workload
- * @param workload as it was resolved, as YAML
+ * @param kind distinguishes it from other reports
+ * @param workload as resolved, as YAML
  */
 public record ClosedReport(
         int format, String kind, String name, ReportOrigin origin, String workload, List<ClosedCurve> curves) {
-    /** What is written now. */
     public static final int FORMAT = 1;
-    /** The value of {@code kind}. */
     public static final String KIND = "closed";
 
     /**
-     * Runs that differ in how far ahead they sample, and in nothing else.
+     * Runs that differ in eta alone.
      *
-     * @param settings that they share
-     * @param plain the loop without a log; null where it was not measured
+     * @param plain loop without a log; null if not measured
      * @param runs the synchronous one first
      */
     public record ClosedCurve(

@@ -6,18 +6,16 @@ import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
 /**
- * What one run came to.
+ * Results of one run. -1 means not reached.
  *
- * @param settings what the sweep set for it, by key
- * @param synchronous whether no batch is sampled before the one before is trained on: {@code admission.eta} is 0
- * @param seconds from the end of the first step to that of the last one counted
- * @param idle share of these in which a role had nothing to do, by role; a generator of which every sequence waits for its
- *     environment is idle, a learner in a simulated step is not
+ * @param synchronous {@code admission.eta} is 0
+ * @param seconds from the end of the first step to that of the last counted one
+ * @param idle share of time, by role; waiting for environments and simulated steps: generator idle, learner not
  * @param processorLoad of the whole machine, 0 to 1
- * @param secondsToReward until the mean reward that the plan names was reached; -1 if it was not
- * @param speedUp tokens trained on per second, over those of the synchronous run beside it
- * @param speedUpToReward seconds to the reward of the synchronous run over those of this one; -1 where one did not reach it
- * @param steps after the first, in order
+ * @param secondsToReward until the plan's mean reward
+ * @param speedUp trained tokens per second over the synchronous run's
+ * @param speedUpToReward the synchronous run's seconds to the reward over this one's
+ * @param steps after the first
  */
 public record ClosedRun(
         Map<String, String> settings,
@@ -31,11 +29,7 @@ public record ClosedRun(
         int overSteps,
         List<ClosedStep> steps) {
 
-    /**
-     * Of a run by itself; against which other it is fast is for {@link #beside} to say.
-     *
-     * @param steps after the first, at least one
-     */
+    /** @param steps after the first, at least one */
     public static ClosedRun of(
             Map<String, String> settings,
             boolean synchronous,
@@ -71,7 +65,6 @@ public record ClosedRun(
         return -1;
     }
 
-    /** The same, with what it gains over a synchronous run. */
     public ClosedRun beside(ClosedRun baseline) {
         return new ClosedRun(
                 settings,
@@ -86,7 +79,6 @@ public record ClosedRun(
                 steps);
     }
 
-    /** Tokens that were trained on. */
     public long tokens() {
         return steps.stream().mapToLong(ClosedStep::tokens).sum();
     }
@@ -95,24 +87,21 @@ public record ClosedRun(
         return tokens() / seconds;
     }
 
-    /** Mean over the second half of the steps. */
     public double millisPerStep() {
         int from = steps.size() / 2;
         double begin = from == 0 ? 0 : steps.get(from - 1).atSeconds();
         return 1e3 * (steps.get(steps.size() - 1).atSeconds() - begin) / (steps.size() - from);
     }
 
-    /** Mean over the first steps. */
     public double firstReward() {
         return mean(steps.subList(0, Math.min(overSteps, steps.size())), ClosedStep::reward);
     }
 
-    /** Mean over the last steps. */
     public double lastReward() {
         return mean(steps.subList(Math.max(0, steps.size() - overSteps), steps.size()), ClosedStep::reward);
     }
 
-    /** Mean over the steps that were not starved; NaN without one. */
+    /** Mean over steps that trained a token; NaN without one. */
     public double staleness() {
         return steps.stream()
                 .mapToDouble(ClosedStep::staleness)
@@ -121,7 +110,6 @@ public record ClosedRun(
                 .orElse(Double.NaN);
     }
 
-    /** Median over the steps that were not starved; NaN without one. */
     public double essRatio() {
         double[] sorted = steps.stream()
                 .mapToDouble(ClosedStep::essRatio)
@@ -135,20 +123,18 @@ public record ClosedRun(
         return steps.stream().mapToDouble(value).average().orElseThrow();
     }
 
-    /** How it is called in tables and pictures. */
     public String label() {
         return SettingsLabel.of(settings);
     }
 
     /**
-     * An optimiser step of a run.
+     * An optimizer step.
      *
-     * @param atSeconds when it ended, since the end of the run's first step
+     * @param atSeconds since the end of the run's first step
      * @param version that it made
-     * @param reward mean over its batch, which is that of the policy that sampled it
-     * @param staleness versions behind at the step, mean over the tokens trained on; NaN without one
-     * @param essRatio of its batch; NaN without a token
-     * @param tokens that it trained on
+     * @param reward mean of the batch
+     * @param staleness mean versions behind over trained tokens; NaN without one
+     * @param essRatio NaN without a token
      */
     public record ClosedStep(
             double atSeconds, long version, double reward, double staleness, double essRatio, long tokens) {}

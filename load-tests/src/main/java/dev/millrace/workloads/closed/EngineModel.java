@@ -2,7 +2,7 @@ package dev.millrace.workloads.closed;
 
 import dev.millrace.policy.decoder.DecoderShape;
 
-/** Sizes of which the weights are drawn where there is no checkpoint to measure. */
+/** Model sizes with random weights. */
 public enum EngineModel {
     /** 6 layers of 288, vocabulary 32,000, tied head: 15.2 M parameters. */
     M15("15m", new DecoderShape(32_000, 288, 6, 6, 6, 48, 768, 4096, 10_000, 1e-5, true, false)),
@@ -25,13 +25,11 @@ public enum EngineModel {
         return shape;
     }
 
-    /** About its parameters, as a person writes it: {@code 15m}. */
     @Override
     public String toString() {
         return label;
     }
 
-    /** @throws IllegalArgumentException naming the sizes there are */
     public static EngineModel parse(String text) {
         for (EngineModel model : values()) {
             if (model.toString().equalsIgnoreCase(text)) {

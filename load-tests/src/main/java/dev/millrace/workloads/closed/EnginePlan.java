@@ -5,16 +5,16 @@ import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.WeightPlacement;
 
 /**
- * How much work each round is.
+ * Work of a round.
  *
- * @param sequences side by side
- * @param promptTokens of each sequence, at least 2
- * @param sampledTokens of each sequence, behind its prompt
- * @param tokensPerCall sampled tokens before the caller sees any
- * @param tokenBudget padded tokens of a micro-batch of scoring and gradient
- * @param placement of the weights that prompts and sampled tokens go through
- * @param precision of what prompts and sampled tokens go through
- * @param rounds beside the one that warms up
+ * @param sequences concurrent
+ * @param promptTokens per sequence, at least 2
+ * @param sampledTokens per sequence
+ * @param tokensPerCall sampled tokens per engine call
+ * @param tokenBudget padded tokens of a micro-batch
+ * @param placement of the sampling weights
+ * @param precision of the sampling weights
+ * @param rounds after the warm-up
  */
 public record EnginePlan(
         int sequences,
@@ -40,18 +40,17 @@ public record EnginePlan(
         }
     }
 
-    /** Whether a version is made ready for the graphs that generate, and not just read. */
+    /** True if versions are packed into the generating graphs, not just read. */
     public boolean makesReady(Device device) {
         return placement.packs() || device.kind() != Device.Kind.CPU;
     }
 
-    /** Copies of the weights beside those that are trained. */
+    /** Copies of the weights besides the trained ones. */
     public int moreCopies(Device device) {
         int ready = makesReady(device) ? 1 : 0;
         return precision == Precision.F32 ? ready : 1 + 2 * ready;
     }
 
-    /** Tokens of a whole sequence. */
     public int length() {
         return promptTokens + sampledTokens;
     }

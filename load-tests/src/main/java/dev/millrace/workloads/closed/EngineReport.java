@@ -14,7 +14,6 @@ import java.util.Locale;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** What the engine does, as a report. */
 public final class EngineReport {
     private static final List<Column<Result>> RATES = List.of(
             Column.text("model", Result::model),
@@ -53,7 +52,7 @@ public final class EngineReport {
         return pack == null ? "-" : pack.range(3);
     }
 
-    /** The report; a range is the median, and in brackets the least and the largest. */
+    /** Ranges are median, minimum and maximum. */
     public static Report of(EngineBenchmark.Report of) {
         EnginePlan plan = of.plan();
         List<Published> published = new ArrayList<>();

@@ -69,8 +69,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
- * Measures calls through a gateway beside direct calls of the same engine double, on a broker of its own: with as many agents, the
- * same prompts and the same pauses, in turn. While the gateway is measured, further sessions are open at it.
+ * Compares calls through a gateway with direct calls of the same engine double: same agents, prompts and pauses, in
+ * turn. Further sessions stay open at the gateway.
  */
 public final class GatewayBenchmark {
     private static final int GROUP = 8;
@@ -83,7 +83,6 @@ public final class GatewayBenchmark {
     private final Path scratch;
     private final Consumer<String> progress;
 
-    /** @param scratch for the broker's data; the caller removes it */
     public GatewayBenchmark(Plan plan, Path scratch, Consumer<String> progress) {
         this.plan = plan;
         this.scratch = scratch;
@@ -91,12 +90,9 @@ public final class GatewayBenchmark {
     }
 
     /**
-     * What is measured.
-     *
-     * @param agents that play side by side
-     * @param open further sessions that are open, with a turn each
+     * @param open further sessions, one turn each
      * @param latencyMs of the engine double
-     * @param thinkMs mean of an agent's pauses between calls
+     * @param thinkMs mean pause of an agent
      * @param seconds of each measurement
      * @param repetitions of each
      */
@@ -110,23 +106,19 @@ public final class GatewayBenchmark {
         }
     }
 
-    /** Milliseconds of a repetition's calls, and how many there were. */
     public record Round(long directCalls, double directP50, double directP99, long calls, double p50, double p99) {
-        /** What the gateway adds. */
         public double addedP50() {
             return p50 - directP50;
         }
 
-        /** What the gateway adds. */
         public double addedP99() {
             return p99 - directP99;
         }
     }
 
-    /** What was measured, and what it means. */
+    /** Results and goals. */
     public record Report(ReportOrigin origin, Plan plan, List<Round> rounds, List<Goal> goals) {}
 
-    /** Measures everything, one after the other. */
     public Report run(String command) throws IOException, InterruptedException {
         ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         MillraceConfig config = new ConfigLayers()
@@ -227,7 +219,7 @@ public final class GatewayBenchmark {
         }
     }
 
-    /** As many prompts as agents can play in the time, and those that are held open. */
+    /** Releases the prompts that the agents can play, and those held open. */
     private void release(LogConnection connection, MillraceConfig config) throws InterruptedException {
         Task task = config.task().task();
         long calls =
@@ -302,8 +294,8 @@ public final class GatewayBenchmark {
     }
 
     /**
-     * Agents side by side, each of which plays one session after the other: a call, a pause of random length, a call whose prompt continues
-     * from the answer. Times each call from its sending to its last byte.
+     * Concurrent agents that play one session after another: call, random pause, call continuing the answer. Times
+     * calls from sending to the last byte.
      */
     static final class AgentLanes {
         private static final ObjectMapper JSON = new ObjectMapper();
@@ -315,22 +307,18 @@ public final class GatewayBenchmark {
         private final int agents;
         private final long thinkMs;
 
-        /** @param thinkMs mean of the pauses */
         AgentLanes(int agents, long thinkMs) {
             this.agents = agents;
             this.thinkMs = thinkMs;
         }
 
-        /** Where an agent's calls go, and what is around a session. */
         interface Target {
-            /** Begins a session; its calls' URL. */
             String begin() throws IOException, InterruptedException;
 
-            /** Ends the session of a URL. */
             void end(String calls) throws IOException, InterruptedException;
         }
 
-        /** Plays for so long, and gives the calls that were sent in the last three quarters of it, in nanoseconds. */
+        /** Plays for the duration; returns the nanoseconds of calls sent in its last three quarters. */
         Histogram play(Target target, Duration duration) throws InterruptedException {
             Histogram nanos = new ConcurrentHistogram(3);
             long from = System.nanoTime();
@@ -346,7 +334,6 @@ public final class GatewayBenchmark {
             return nanos;
         }
 
-        /** Does something so many times, as many at once as there are agents. */
         void each(int times, Callable<?> work) throws InterruptedException {
             ExecutorService threads = Executors.newFixedThreadPool(agents);
             try {
@@ -389,7 +376,6 @@ public final class GatewayBenchmark {
             Thread.sleep(ThreadLocalRandom.current().nextLong(2 * thinkMs + 1));
         }
 
-        /** Sends a call; what is refused is a failure. */
         JsonNode post(String url, String body) throws IOException, InterruptedException {
             HttpResponse<String> response = client.send(
                     HttpRequest.newBuilder(URI.create(url))
@@ -404,7 +390,7 @@ public final class GatewayBenchmark {
         }
     }
 
-    /** The engine without a gateway, over the same server: reads a call, waits, answers with as many tokens. */
+    /** The engine double without a gateway, over the same server. */
     static final class DirectServer implements AutoCloseable {
         private final HttpServer server;
         private final ExecutorService threads;
@@ -445,7 +431,7 @@ public final class GatewayBenchmark {
         }
     }
 
-    /** Stands in for an engine: every answer is there after the same time, however many are asked for, and says the same. */
+    /** An engine double with fixed latency and a fixed answer. */
     private static final class FixedLatencyEngine implements TurnEngine {
         private static final int TOKEN = 5;
         private static final float LOG_PROB = -1;
@@ -466,7 +452,6 @@ public final class GatewayBenchmark {
             this.capacityTokens = capacityTokens;
         }
 
-        /** Done when the time has passed. */
         CompletableFuture<Void> waited() {
             CompletableFuture<Void> done = new CompletableFuture<>();
             clock.schedule(() -> done.complete(null), latencyMs, TimeUnit.MILLISECONDS);

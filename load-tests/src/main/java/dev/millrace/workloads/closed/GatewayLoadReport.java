@@ -8,7 +8,6 @@ import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.closed.GatewayBenchmark.Round;
 import java.util.List;
 
-/** What a gateway adds as a report. */
 public final class GatewayLoadReport {
     private static final List<Column<Round>> COLUMNS = List.of(
             Column.count("direct calls", Round::directCalls),
@@ -22,7 +21,7 @@ public final class GatewayLoadReport {
 
     private GatewayLoadReport() {}
 
-    /** The report; the goals are about the median of the repetitions. */
+    /** Goals are about the median of the repetitions. */
     public static Report of(GatewayBenchmark.Report of) {
         GatewayBenchmark.Plan plan = of.plan();
         return Report.of("A gateway beside direct calls", Goal.verdict(of.origin(), of.goals()))

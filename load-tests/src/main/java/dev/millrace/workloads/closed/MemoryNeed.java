@@ -6,27 +6,26 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * What measuring a model takes of this JVM.
+ * Memory that a measurement needs.
  *
- * @param directBytes beside the heap: weights, their gradient and both moments of the optimiser, or some copies of a version
- * @param heapBytes what the next version is a delta against, and what of it is on its way
+ * @param directBytes beside the heap: weights, gradient and both moments, or copies of a version
+ * @param heapBytes base of the next delta, and its part in flight
  */
 public record MemoryNeed(long directBytes, long heapBytes) {
     private static final long BESIDE = 512L << 20; // caches, activations, buffers of clients
     private static final int DIRECT_COPIES = 4;
 
-    /** Of a model with so many parameters, in float32 on the CPU. */
+    /** In float32 on the CPU. */
     public static MemoryNeed of(long parameters) {
         return of(parameters, 0);
     }
 
-    /** @param more copies of the weights: a version that is made ready, and what is rounded of each */
     public static MemoryNeed of(long parameters, int more) {
         return new MemoryNeed(
                 parameters * Float.BYTES * (DIRECT_COPIES + more) + BESIDE, 2L * Short.BYTES * parameters + BESIDE);
     }
 
-    /** What to do where this JVM may take less, as a sentence; empty where it may take as much. */
+    /** What to change if this JVM has too little; empty if it has enough. */
     public Optional<String> refusal(String model) {
         return refusal(model, option("MaxHeapSize"), directLimit());
     }
@@ -52,13 +51,13 @@ public record MemoryNeed(long directBytes, long heapBytes) {
         return (bytes >> 20) + 1;
     }
 
-    /** As much as the heap's limit unless it is set by itself. */
+    /** The heap's limit unless set separately. */
     private static long directLimit() {
         long set = option("MaxDirectMemorySize");
         return set == 0 ? option("MaxHeapSize") : set;
     }
 
-    /** As it was given: what the runtime calls its largest memory is less, by what a collector keeps free. */
+    /** As given on the command line: {@code Runtime.maxMemory} excludes what a collector reserves. */
     private static long option(String name) {
         return Long.parseLong(ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class)
                 .getVMOption(name)

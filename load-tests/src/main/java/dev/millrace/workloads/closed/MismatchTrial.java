@@ -15,37 +15,33 @@ import java.util.List;
 import java.util.Set;
 
 /**
- * The same weights in two engines: sequences that one of some precision draws, and what the scorer's says of them. What is left of
- * the gap between behavior and old log-probs when nothing is stale.
+ * One set of weights in two engines: one samples in a given precision, the scorer's scores. Shows the gap between
+ * behavior and old log-probs without staleness.
  */
 public final class MismatchTrial {
     private final Engine engine;
     private final Weights weights;
     private final EnginePlan plan;
 
-    /** @param weights not written meanwhile */
     public MismatchTrial(Engine engine, Weights weights, EnginePlan plan) {
         this.engine = engine;
         this.weights = weights;
         this.plan = plan;
     }
 
-    /** Through which experts the tokens go while the scorer's engine reads them. */
+    /** Experts used by the scorer's engine. */
     public enum Routing {
-        /** The model has none. */
         DENSE,
-        /** Those that the scorer's router chooses. */
+        /** Chosen by the scorer's router. */
         OWN,
-        /** Those that the generator's router chose. */
+        /** Recorded by the generator's router. */
         REPLAYED
     }
 
     /**
-     * One precision, scored in one way.
-     *
-     * @param tokens that were drawn and compared, of all rounds
-     * @param sampledRate tokens drawn in a second
-     * @param otherExperts share of the choices, one for each token and layer, in which the two engines' routers differ; 0 without experts
+     * @param tokens compared over all rounds
+     * @param sampledRate tokens per second
+     * @param otherExperts share of differing router choices per token and layer; 0 without experts
      */
     public record Mismatch(
             Precision precision,
@@ -55,7 +51,7 @@ public final class MismatchTrial {
             LogProbGap gap,
             double otherExperts) {}
 
-    /** Draws all rounds and scores them; of a mixture of experts the same tokens with and without their routing replayed. */
+    /** Draws and scores all rounds; mixtures of experts with and without replayed routing. */
     public List<Mismatch> measure(Precision precision) {
         int each = plan.sequences() * plan.sampledTokens();
         boolean hasExperts = weights.shape().traits().experts().present();
@@ -114,7 +110,7 @@ public final class MismatchTrial {
         return found;
     }
 
-    /** How often two engines' routers choose otherwise, where both are noted. */
+    /** Share of differing choices of two routers. */
     private static final class RoutingDifference {
         private long choices;
         private long others;

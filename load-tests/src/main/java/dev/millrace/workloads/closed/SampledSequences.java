@@ -18,7 +18,7 @@ import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.CompletableFuture;
 
-/** Sequences of random prompts that an engine continues from at temperature 1, with what it said of each token that it drew. Not thread-safe. */
+/** Random prompts continued by an engine at temperature 1, with its log-probs. Not thread-safe. */
 final class SampledSequences implements AutoCloseable {
     private static final double LARGEST_DRAW = 0.9999;
     private static final int TAKE_UP_STEPS = 4;
@@ -31,7 +31,6 @@ final class SampledSequences implements AutoCloseable {
     private final int[][] sequences;
     private final float[] logProbs;
 
-    /** @param weights that no other call writes where the precision is not float32 */
     SampledSequences(Engine engine, Weights weights, EnginePlan plan, PreparedWeights prepared) {
         this.plan = plan;
         this.weights = weights;
@@ -46,7 +45,6 @@ final class SampledSequences implements AutoCloseable {
         prepared.prepare(weights);
     }
 
-    /** Begins every sequence again with its prompt. */
     void takePrompts() {
         List<KnownTokens> known = new ArrayList<>();
         for (int slot = 0; slot < sequences.length; slot++) {
@@ -56,7 +54,6 @@ final class SampledSequences implements AutoCloseable {
         session.prefill(weights, known);
     }
 
-    /** Draws every sequence to its end, behind the prompts. */
     void sample() {
         DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
         for (int done = 0; done < plan.sampledTokens(); done += plan.tokensPerCall()) {
@@ -81,7 +78,7 @@ final class SampledSequences implements AutoCloseable {
         }
     }
 
-    /** As {@link EngineTrial.EngineWork#takeUp}. */
+    /** See {@link EngineTrial.EngineWork#takeUp}. */
     double takeUp(PreparedWeights prepared) {
         Weights next = weights.copy();
         List<Double> usual = new ArrayList<>();
@@ -99,7 +96,7 @@ final class SampledSequences implements AutoCloseable {
         return Math.max(0, Collections.max(beside) - Sample.of(usual).median());
     }
 
-    /** Seconds of a call of few steps; where there is no room for them, after the prompts were taken in again. */
+    /** Seconds of a short call; takes the prompts in again if there is no room. */
     private double call(Weights with) {
         if (session.position(0) + TAKE_UP_STEPS > plan.length()) {
             takePrompts();
@@ -117,26 +114,23 @@ final class SampledSequences implements AutoCloseable {
         return (System.nanoTime() - began) / 1e9;
     }
 
-    /** The sequences, of which what was drawn is to be scored. */
     SequenceBatch batch() {
         return batch(sequences.length);
     }
 
-    /** The first of them. */
     SequenceBatch batch(int first) {
         int[] firstScored = new int[first];
         Arrays.fill(firstScored, plan.promptTokens());
         return new SequenceBatch(Arrays.copyOf(sequences, first), firstScored);
     }
 
-    /** Through which experts the tokens of each sequence went, of a mixture of experts. */
     RoutedExperts[] routing() {
         RoutedExperts[] routing = new RoutedExperts[sequences.length];
         Arrays.setAll(routing, slot -> session.routing(slot, plan.length()).orElseThrow());
         return routing;
     }
 
-    /** What the engine said of the tokens that it drew, packed as the batch's scores. */
+    /** Packed as the batch's scores. */
     float[] logProbs() {
         return logProbs;
     }

@@ -13,11 +13,8 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An environment that reacts as another one does, but later: whenever the other says something or ends the episode, a time is
- * drawn for it. A token after which the policy just continues costs nothing, as in the other.
- *
- * <p>Tokens, rewards and rollouts are the other's. Episodes are numbered as they begin, and each draws from a stream of its own.
- * Thread-safe.
+ * Delays another environment's replies and episode ends by a drawn time; tokens without a reply cost nothing. Each
+ * episode draws from its own stream. Thread-safe.
  */
 public final class SlowEnvironment implements Environment {
     private final Environment environment;
@@ -52,7 +49,7 @@ public final class SlowEnvironment implements Environment {
     private final class SlowEpisode implements Episode {
         private final Episode episode;
         private final SplittableRandom random;
-        /** What the other has done already, until it is due; null where nothing is. */
+        /** The reply until it is due; null if there is none. */
         private @Nullable StepResult held;
 
         private long dueNanos;

@@ -9,24 +9,17 @@ import org.apache.kafka.clients.producer.RecordMetadata;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Rollouts and their scores that lie on the log before anybody reads them.
+ * Rollouts and scores that lie on the log before anything reads them, timestamped a millisecond apart, scores 64
+ * rollouts later, the last one now.
  *
- * <p>Timestamps are those of a run that was going on: a rollout every millisecond, its score 64 rollouts later, the
- * last one now.
- *
- * @param rollouts how many
  * @param responseTokens in all of them
- * @param bytes keys and values of rollouts and scores, before compression
+ * @param bytes keys and values of rollouts and scores, uncompressed
  */
 public record Backlog(long rollouts, long responseTokens, long bytes) {
     private static final int SCORES_BEHIND = 64;
     private static final int LINGER_MS = 20;
 
-    /**
-     * Publishes rollouts {@code [from, from + count)} and then their scores; all are committed when it returns.
-     *
-     * @param newestVersion by which, or by versions before which, they are sampled
-     */
+    /** Publishes rollouts {@code [from, from + count)}, then their scores; returns when all are committed. */
     public static Backlog publish(SyntheticRun run, long from, int count, long newestVersion)
             throws InterruptedException {
         long firstMs = System.currentTimeMillis() - count - SCORES_BEHIND;
@@ -67,7 +60,6 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
         return new LogCoordinates(at.topic(), at.partition(), at.offset());
     }
 
-    /** Key and value of a record. */
     public static long bytes(ProducerRecord<byte[], byte[]> record) {
         return (long) record.key().length + record.value().length;
     }

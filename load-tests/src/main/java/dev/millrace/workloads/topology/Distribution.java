@@ -7,36 +7,26 @@ import java.util.Locale;
 import java.util.random.RandomGenerator;
 
 /**
- * A distribution of whole numbers: lengths in tokens, versions behind, milliseconds.
+ * A distribution of whole numbers. Draws are rounded, then clamped to {@code [least, most]}.
  *
- * <p>What is drawn is rounded, then moved to the nearer bound where it lies outside {@code [least, most]}.
- *
- * @param kind which one
- * @param value of {@code fixed} the number itself, of {@code uniform} nothing, of the others the median; at least 0
- * @param spread of {@code log_normal} the standard deviation of the logarithm, of {@code pareto} the tail index (1.5 is
- *     heavy, 3 is light); greater than 0 for these two
- * @param least smallest number that is drawn, at least 0
- * @param most largest number that is drawn, at least {@code least}
- * @param quantiles of {@code empirical} numbers of equally spaced probability, the smallest first and the largest last, at
- *     least two; between two of them every number is as likely. Empty for the others
+ * @param value the number of {@code fixed}, else the median; unused by {@code uniform}; at least 0
+ * @param spread standard deviation of the logarithm ({@code log_normal}) or tail index ({@code pareto}: 1.5 is heavy,
+ *     3 light); greater than 0 for these
+ * @param least at least 0
+ * @param most at least {@code least}
+ * @param quantiles of {@code empirical}: equally spaced in probability, ascending, at least two, interpolated linearly
  */
 public record Distribution(Kind kind, double value, double spread, long least, long most, List<Long> quantiles) {
 
-    /** The shapes to choose from. */
     public enum Kind {
-        /** Always the same. */
         FIXED,
-        /** Every number between the bounds equally often. */
         UNIFORM,
-        /** Many short ones, some long ones. */
         LOG_NORMAL,
-        /** A power law: a few that are very long. */
         PARETO,
-        /** As often as they were counted. */
         EMPIRICAL
     }
 
-    /** Quantiles of what is counted: one for every hundredth. */
+    /** Quantiles kept of counted numbers, one per hundredth. */
     private static final int COUNTED = 101;
 
     public Distribution {
@@ -71,12 +61,11 @@ public record Distribution(Kind kind, double value, double spread, long least, l
         }
     }
 
-    /** One that needs no quantiles. */
     public Distribution(Kind kind, double value, double spread, long least, long most) {
         this(kind, value, spread, least, most, List.of());
     }
 
-    /** As often as they are among these, of which there is at least one; sorted in place. */
+    /** Empirical distribution of at least one number; sorts in place. */
     public static Distribution counted(long[] numbers) {
         Arrays.sort(numbers);
         List<Long> quantiles = new ArrayList<>(COUNTED);
@@ -86,17 +75,14 @@ public record Distribution(Kind kind, double value, double spread, long least, l
         return new Distribution(Kind.EMPIRICAL, 0, 0, numbers[0], numbers[numbers.length - 1], quantiles);
     }
 
-    /** Always this number. */
     public static Distribution fixed(long number) {
         return new Distribution(Kind.FIXED, number, 0, number, number);
     }
 
-    /** Every number from {@code least} to {@code most} equally often. */
     public static Distribution uniform(long least, long most) {
         return new Distribution(Kind.UNIFORM, 0, 0, least, most);
     }
 
-    /** The next number. */
     public long draw(RandomGenerator random) {
         double drawn = switch (kind) {
             case FIXED -> value;

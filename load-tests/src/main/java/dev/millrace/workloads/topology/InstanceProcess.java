@@ -32,14 +32,14 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 
 /**
- * One instance of the topology in a process of its own: it can be stopped, killed, and asked for its heap.
+ * An instance of the topology in its own process, to be stopped, killed, and asked for its heap.
  *
- * <p>The child runs until its standard input ends, which it also does when the parent dies. A line {@code heap} is
- * answered with the live bytes after a full collection. It says {@code started} in its main method, and {@code running} when it
- * has partitions to work on. What it logs goes to a file beside its state.
+ * <p>The child ends with its standard input, so also with its parent. It prints {@code started} in main and {@code
+ * running} once it has partitions, and answers {@code heap} with live bytes after a full collection. Its log lies
+ * beside its state.
  */
 public final class InstanceProcess implements AutoCloseable {
-    /** System property: options of a Java machine that runs an instance and nothing else, with spaces between them. */
+    /** System property: JVM options of the child, separated by spaces. */
     private static final String OPTIONS = "millrace.instance.options";
 
     private static final long LIMIT_S = 90;
@@ -47,7 +47,6 @@ public final class InstanceProcess implements AutoCloseable {
     private static final String STARTED = "started";
     private static final String RUNNING = "running";
 
-    /** What the child is told. */
     record Settings(TopologyConfig topology, AlgorithmPlan algorithm, TopicsConfig topics) {}
 
     private final Process process;
@@ -65,12 +64,10 @@ public final class InstanceProcess implements AutoCloseable {
     }
 
     /**
-     * Starts an instance; it is not running yet when this returns.
+     * Starts an instance without waiting for it.
      *
-     * @param run whose log is on {@code bootstrapServers}, under the prefix of its id and a dot
-     * @param state its directory, new; beside it lie its log and its configuration
-     * @param heapMegabytes most heap of the child
-     * @param topics that the run was made with
+     * @param state its directory, new; log and configuration lie beside it
+     * @param topics settings of the run's topics
      */
     public static InstanceProcess start(
             String bootstrapServers,
@@ -122,7 +119,7 @@ public final class InstanceProcess implements AutoCloseable {
         return process.isAlive();
     }
 
-    /** The first line of its log that names an error; the last line if none does. */
+    /** First line of its log that names an error, else the last line. */
     public String lastWords() {
         try {
             List<String> lines = Files.readAllLines(log);
@@ -135,19 +132,17 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
-    /** Collector and class archive are the parent's, as the launcher starts it; heap, agents and properties are not. */
+    /** The child inherits collector and class archive, not heap, agents or properties. */
     private static boolean isOfTheMachine(String argument) {
         return argument.startsWith("-XX:") && !argument.contains("Heap") && !argument.contains("ArchiveClassesAtExit")
                 || argument.startsWith("-Xlog:cds")
                 || argument.startsWith("--");
     }
 
-    /** Waits until its main method runs. */
     public void awaitMain() throws InterruptedException {
         answer(STARTED::equals, "that it has started");
     }
 
-    /** Waits until it has partitions to work on. */
     public void awaitRunning() throws InterruptedException {
         if (!running) {
             answer(RUNNING::equals, "that it is running");
@@ -155,13 +150,11 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
-    /** Live heap after a full collection, bytes. */
     public long heapBytes() throws InterruptedException {
         requests.println(HEAP);
         return Long.parseLong(answer(line -> !line.equals(STARTED) && !line.equals(RUNNING), "how large its heap is"));
     }
 
-    /** The first line that is an answer. */
     private String answer(Predicate<String> wanted, String what) throws InterruptedException {
         CompletableFuture<String> found = CompletableFuture.supplyAsync(() -> {
             try {
@@ -184,13 +177,11 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
-    /** Ends it at once, as a failing machine would. */
     public void kill() throws InterruptedException {
         process.destroyForcibly();
         awaitEnd();
     }
 
-    /** Stops it in order, and waits until it has left. */
     public void stop() throws InterruptedException {
         requests.close(); // its standard input: the child stops when that ends
         awaitEnd();
@@ -203,13 +194,11 @@ public final class InstanceProcess implements AutoCloseable {
         }
     }
 
-    /** Makes sure that it is gone. */
     @Override
     public void close() {
         process.destroyForcibly();
     }
 
-    /** @param args bootstrap servers, run, state directory, file of the configuration */
     public static void main(String[] args) throws IOException {
         System.out.println(STARTED);
         Settings settings = JsonFile.read(Path.of(args[3]), Settings.class);

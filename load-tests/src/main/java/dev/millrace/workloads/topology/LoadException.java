@@ -1,6 +1,6 @@
 package dev.millrace.workloads.topology;
 
-/** A load test cannot go on; the message is a sentence for the user. */
+/** A load test cannot continue; the message is for the user. */
 public final class LoadException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -1,13 +1,12 @@
 package dev.millrace.workloads.topology;
 
 /**
- * How much is published, and how.
+ * Rate and shape of publishing.
  *
- * @param rolloutsPerSecond mean rate, greater than 0
- * @param arrivals how they lie in time
- * @param generators threads that publish rollouts, each with a producer of its own, 1 to 64
- * @param scoreAfterMs how long after a rollout is on the log its score is published
- * @param lingerMs longest wait of a producer for company of a record, 0 to 1000
+ * @param rolloutsPerSecond mean, greater than 0
+ * @param generators publishing threads, each with its own producer, 1 to 64
+ * @param scoreAfterMs from rollout on the log to its score
+ * @param lingerMs of the producers, 0 to 1000
  */
 public record LoadPlan(
         double rolloutsPerSecond, Schedule.Arrivals arrivals, int generators, Distribution scoreAfterMs, int lingerMs) {
@@ -24,17 +23,14 @@ public record LoadPlan(
         }
     }
 
-    /** A hundred a second, evenly, by one generator, scored 20 ms later. */
     public static LoadPlan defaults() {
         return new LoadPlan(100, Schedule.Arrivals.EVEN, 1, Distribution.fixed(20), 5);
     }
 
-    /** The same at another rate. */
     public LoadPlan withRate(double perSecond) {
         return new LoadPlan(perSecond, arrivals, generators, scoreAfterMs, lingerMs);
     }
 
-    /** The same with scores so long after their rollouts. */
     public LoadPlan withScoreAfterMs(long millis) {
         return new LoadPlan(rolloutsPerSecond, arrivals, generators, Distribution.fixed(millis), lingerMs);
     }

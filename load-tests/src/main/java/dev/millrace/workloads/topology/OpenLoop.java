@@ -21,15 +21,14 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
 /**
- * Synthetic generators and a synthetic scorer: rollouts by the schedule, each one's score when the rollout is on the log.
+ * Synthetic generators and scorer: publishes rollouts by the schedule, and each score after its rollout.
  *
  * <pre>
  *   intended ──publish delay──> handed to the producer ──> on the log ──score_after_ms──> score on the log
  *   └───────────────publish latency──────────────────────┘
  * </pre>
  *
- * <p>A generator that is late does not skip: it publishes what is due at once, and the delay is in the histogram. Started
- * once; threads are its own.
+ * <p>A late generator publishes everything due at once. Started once; owns its threads.
  */
 public final class OpenLoop implements AutoCloseable {
     private static final long HIGHEST_NANOS = TimeUnit.HOURS.toNanos(1);
@@ -56,8 +55,8 @@ public final class OpenLoop implements AutoCloseable {
     private final Recorder publishLatency = new Recorder(HIGHEST_NANOS, DIGITS);
 
     /**
-     * @param firstIndex of the run's records, that of the schedule's first
-     * @param newestVersion newest version there is; asked once for each rollout
+     * @param firstIndex run index of the schedule's first record
+     * @param newestVersion called once per rollout
      */
     public OpenLoop(SyntheticRun run, LoadPlan plan, Schedule schedule, long firstIndex, LongSupplier newestVersion) {
         this.run = run;
@@ -68,7 +67,6 @@ public final class OpenLoop implements AutoCloseable {
         this.newestVersion = newestVersion;
     }
 
-    /** A rollout that is on the log, waiting for its score. */
     private record Unscored(RolloutDraw draw, LogCoordinates at, long version, long dueNanos) implements Delayed {
         @Override
         public long getDelay(TimeUnit unit) {
@@ -81,7 +79,6 @@ public final class OpenLoop implements AutoCloseable {
         }
     }
 
-    /** Begins; returns at once. */
     public void start() {
         timeline.begin(System.nanoTime());
         for (int g = 0; g < plan.generators(); g++) {
@@ -188,13 +185,12 @@ public final class OpenLoop implements AutoCloseable {
         }
     }
 
-    /** Whether every rollout and every score that is to come is on the log. */
+    /** True once all rollouts and scores are on the log. */
     public boolean isDone() {
         requireHealthy();
         return rolloutsDone.sum() >= schedule.count();
     }
 
-    /** Refuses to go on if something could not be published. */
     public void requireHealthy() {
         if (failure.get() != null) {
             throw new LoadException(
@@ -206,42 +202,41 @@ public final class OpenLoop implements AutoCloseable {
         return timeline;
     }
 
-    /** From the intended time to the hand-over to the producer, nanoseconds. */
+    /** Intended time to producer, nanoseconds. */
     public Recorder publishDelay() {
         return publishDelay;
     }
 
-    /** From the intended time to the acknowledgement, nanoseconds. */
+    /** Intended time to acknowledgement, nanoseconds. */
     public Recorder publishLatency() {
         return publishLatency;
     }
 
-    /** Rollouts that are on the log. */
     public long rolloutsOnLog() {
         return rolloutsOnLog.sum();
     }
 
-    /** Keys and values of everything that was handed to producers, before compression. */
+    /** Keys and values handed to producers, uncompressed. */
     public long bytes() {
         return bytes.sum();
     }
 
-    /** Response tokens of all rollouts that were handed to producers. */
+    /** Response tokens handed to producers. */
     public long tokens() {
         return tokens.sum();
     }
 
-    /** Response tokens of one of the schedule's rollouts; a negative index is of what was there before. */
+    /** A negative index means the backlog. */
     public long tokensOf(long index) {
         return run.records().draw(firstIndex + index).responseTokens();
     }
 
-    /** What drawing, making and encoding one record took, mean in nanoseconds; 0 before the first. */
+    /** Mean nanoseconds to make a record; 0 before the first. */
     public double ownNanosPerRecord() {
         return madeRecords.sum() == 0 ? 0 : (double) ownNanos.sum() / madeRecords.sum();
     }
 
-    /** Stops publishing where it is, and waits for the threads. */
+    /** Stops publishing, and waits for the threads. */
     @Override
     public void close() {
         stopped.set(true);
@@ -256,37 +251,32 @@ public final class OpenLoop implements AutoCloseable {
     }
 
     /**
-     * When what happened to each rollout of a load, in {@link System#nanoTime()}: by index, 0 where it has not happened.
-     *
-     * <p>Thread-safe; who writes an entry writes it once.
+     * Times of each rollout, {@link System#nanoTime()} by index; 0 if not yet. Thread-safe with one writer per entry.
      */
     public static final class Timeline {
         private final Schedule schedule;
         private final AtomicLongArray scored;
         private volatile long startNanos;
 
-        /** @param schedule of at most 2^31 - 2 records */
         public Timeline(Schedule schedule) {
             this.schedule = schedule;
             this.scored = new AtomicLongArray(Math.toIntExact(schedule.count()));
         }
 
-        /** The schedule begins now. */
         void begin(long nowNanos) {
             startNanos = nowNanos;
         }
 
-        /** When a rollout was to be published. */
+        /** Intended publishing time. */
         public long intended(long index) {
             return startNanos + schedule.nanos(index);
         }
 
-        /** The rollout and its score are both on the log since now. */
         void scored(long index, long nowNanos) {
             scored.set((int) index, nowNanos);
         }
 
-        /** Since when a rollout and its score have both been on the log; 0 if they are not. */
+        /** When rollout and score were both on the log; 0 if not yet. */
         public long scoredAt(long index) {
             return scored.get((int) index);
         }

@@ -31,12 +31,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Copies topics with nothing but a consumer and a transactional producer: read committed, write, commit offsets in the
- * same transaction at the same interval, with the settings that the stream engine gives its clients.
+ * Copies topics with a consumer and a transactional producer: read-committed, offsets in the same transaction, the
+ * stream engine's interval and client settings.
  *
- * <p>This is what exactly-once delivery of these bytes costs on this machine when nothing is done with them, and what
- * everything else is a ratio to. Each thread has a client pair and a share of the partitions for itself; nothing is
- * rebalanced.
+ * <p>This is the cost of exactly-once delivery alone, the baseline of every ratio. Each thread has its own clients and
+ * fixed partitions.
  */
 public final class RawCopy {
     private static final int LINGER_MS = 100;
@@ -50,10 +49,7 @@ public final class RawCopy {
     private final long commitIntervalMs;
     private final String compression;
 
-    /**
-     * @param topics to copy, each of {@code partitions} partitions
-     * @param compression of what is written
-     */
+    /** @param topics of {@code partitions} partitions each */
     public RawCopy(
             LogConnection connection, List<String> topics, int partitions, long commitIntervalMs, String compression) {
         this.connection = connection;
@@ -64,9 +60,9 @@ public final class RawCopy {
     }
 
     /**
-     * Copies everything that is there now.
+     * Copies everything present now.
      *
-     * @param name of the copy; its topics are made, under the copied ones' names with it behind them
+     * @param name suffix of the copied topics
      * @return nanoseconds from the first poll to the last commit
      */
     public long run(String name, int threads) throws InterruptedException {
@@ -96,7 +92,7 @@ public final class RawCopy {
         }
     }
 
-    /** Makes the copy's topics and says how far each partition goes. */
+    /** Creates the target topics; returns the end of each partition. */
     private Map<TopicPartition, Long> prepare(String name) throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin());
                 TopicAdministration administration =
@@ -124,7 +120,6 @@ public final class RawCopy {
         }
     }
 
-    /** One thread's work; answers when it began. */
     private Callable<Long> copy(String name, int thread, Map<TopicPartition, Long> ends) {
         return () -> {
             String group = connection.scoped("copy" + name);

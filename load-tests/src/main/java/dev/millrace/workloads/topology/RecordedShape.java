@@ -23,16 +23,12 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * What the rollouts of a recorded run were like: distributions of what was counted, each by itself, without what connects them.
+ * Distributions counted in a recorded run, each independently.
  *
- * @param groupSize the one that all rollouts have
- * @param promptTokens over rollouts
- * @param responseTokens over rollouts
- * @param versionsBehind over scored rollouts: versions from the oldest that sampled a token to the one that was current when
- *     the rollout was scored
- * @param unscoredShare rollouts without a score, those among them that were still waiting for one at the end
- * @param garbageShare records among the rollouts that are none
- * @param rollouts how many were counted
+ * @param versionsBehind over scored rollouts: oldest sampling version to current version at scoring
+ * @param unscoredShare including rollouts that waited for a score at the end
+ * @param garbageShare undecodable records
+ * @param rollouts counted
  */
 public record RecordedShape(
         int groupSize,
@@ -43,11 +39,7 @@ public record RecordedShape(
         double garbageShare,
         int rollouts) {
 
-    /**
-     * Counts a run.
-     *
-     * @throws LoadException if it has no scored rollout, or groups of several sizes
-     */
+    /** @throws LoadException without a scored rollout, or with several group sizes */
     public static RecordedShape of(RecordedRun run) {
         Map<String, Long> oldest = new HashMap<>(); // by rollout id
         List<Long> prompts = new ArrayList<>();
@@ -110,7 +102,7 @@ public record RecordedShape(
         return Distribution.counted(numbers.stream().mapToLong(Long::longValue).toArray());
     }
 
-    /** Hands over every record of a topic; answers how many of them are none. */
+    /** Passes every record of a topic; returns the number of undecodable ones. */
     private static <T> int each(RecordedRun run, String topic, Deserializer<T> deserializer, Consumer<T> visitor) {
         int garbage = 0;
         for (TopicPartition partition : run.partitions(topic)) {

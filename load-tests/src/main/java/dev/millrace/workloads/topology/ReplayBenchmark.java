@@ -38,15 +38,14 @@ import java.util.function.ToDoubleFunction;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
- * How fast a run is replayed beside how fast the live topology made it: a backlog of rollouts and scores becomes batches, and
- * then is replayed as recorded, by the run's own corrections alone, and by these and two others.
+ * Replay speed beside the live topology's: a backlog becomes batches, and is replayed as recorded, under the run's own
+ * corrections, and under three.
  *
- * <p>All on one broker in a process of its own, one after the other, each repetition on a run of its own, with as many threads
- * as there are processors. Rates are rollouts per second. The topology's time begins when it has its partitions and ends
- * when the last batch is seen; a replay's begins before it looks at the log.
+ * <p>One broker process, a run per repetition, one thread per processor. Rates are rollouts per second: of the
+ * topology from its partitions to the last batch, of a replay including reading the log.
  */
 public final class ReplayBenchmark {
-    /** What is asked of a replay of corrections. */
+    /** Required ratio of a replay of corrections. */
     private static final double LEAST_RATIO = 5;
 
     private static final List<String> OTHERS = List.of("decoupled_k3_rs_token_tis", "decoupled_geo_rs");
@@ -54,10 +53,9 @@ public final class ReplayBenchmark {
     private static final int NEWEST_VERSION = 8;
     private static final int WARM_UPS = 3;
     private static final Duration LIMIT = Duration.ofMinutes(5);
-    /** Of the run and of its replays. */
     private static final AlgorithmPlan ALGORITHM = AlgorithmPlan.defaults();
 
-    /** Beside its response a rollout and its score have a prompt and their fields. */
+    /** Of rollout and score with prompt and fields. */
     private static final int BYTES_PER_TOKEN = 17;
 
     private final Plan plan;
@@ -68,7 +66,6 @@ public final class ReplayBenchmark {
     private final int threads = Runtime.getRuntime().availableProcessors();
     private int runs;
 
-    /** @param scratch for the broker's data and state; the caller removes it */
     public ReplayBenchmark(Plan plan, Path scratch, Consumer<String> progress) {
         TopologyConfig defaults = TopologyConfig.defaults();
         this.plan = plan;
@@ -78,24 +75,17 @@ public final class ReplayBenchmark {
     }
 
     /**
-     * How much is measured.
-     *
-     * @param responseTokens lengths of responses
-     * @param megabytes of input of each run, nearly
-     * @param repetitions beside the warm-up
+     * @param megabytes of input of each run, approximately
+     * @param repetitions after the warm-up
      */
     public record Plan(List<Integer> responseTokens, List<Integer> megabytes, int repetitions) {}
 
-    /** What was measured, and what it means. */
     public record Report(ReportOrigin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
 
     /**
-     * One length of responses and size of runs.
-     *
-     * @param rollouts of each run
      * @param topology rollouts per second
-     * @param ratios of the replays' rates to that of the topology of the same repetition
-     * @param heapMegabytes most live heap while it was replayed again, as recorded and with three corrections
+     * @param ratios replay over topology of the same repetition
+     * @param heapMegabytes peak live heap of further replays
      */
     public record Result(
             int responseTokens,
@@ -107,14 +97,11 @@ public final class ReplayBenchmark {
             Ratios ratios,
             Sample heapMegabytes) {}
 
-    /** Of replays to the topology. */
     public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
-    /** Seconds of one repetition. */
     private record Round(
             double topology, double asRecorded, double corrections, double threeCorrections, double heapMegabytes) {}
 
-    /** Measures everything, one after the other. */
     public Report run(String command) throws InterruptedException {
         ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         List<Result> results = new ArrayList<>();
@@ -187,7 +174,7 @@ public final class ReplayBenchmark {
                 ratio >= LEAST_RATIO);
     }
 
-    /** @param withHeap whether the live heap is measured too, which takes longer than the rest */
+    /** @param withHeap also measures the live heap, which takes longer than the rest */
     private Round round(Map<String, Object> client, int tokens, int rollouts, boolean withHeap)
             throws InterruptedException {
         String name = "replay-" + runs++;
@@ -210,7 +197,7 @@ public final class ReplayBenchmark {
         }
     }
 
-    /** Replays once more, without a clock. */
+    /** Replays once more, untimed. */
     private double heapMegabytes(SyntheticRun run, int rollouts) throws InterruptedException {
         try (LiveHeap heap = new LiveHeap()) {
             asRecorded(run);
@@ -266,10 +253,7 @@ public final class ReplayBenchmark {
         return seconds;
     }
 
-    /**
-     * The most live heap there was while this was open: what full collections leave in use, one every {@value #PAUSE_MS} ms. What
-     * runs meanwhile is slowed down and no matter of time.
-     */
+    /** Peak live heap while open, from a full collection every {@value #PAUSE_MS} ms; slows down everything else. */
     static final class LiveHeap implements AutoCloseable {
         private static final long PAUSE_MS = 50;
 
@@ -277,7 +261,6 @@ public final class ReplayBenchmark {
         private final Thread collector = new Thread(this::collect, "live heap");
         private volatile boolean closed;
 
-        /** Begins. */
         LiveHeap() {
             collector.start();
         }
@@ -291,7 +274,6 @@ public final class ReplayBenchmark {
             }
         }
 
-        /** So far, in bytes. */
         long mostBytes() {
             return most.get();
         }
@@ -308,7 +290,6 @@ public final class ReplayBenchmark {
         }
     }
 
-    /** The rates of replays beside the live topology as a report. */
     public static final class ReplayRateReport {
         private static final List<Column<Result>> COLUMNS = List.of(
                 Column.count("tokens", Result::responseTokens),
@@ -333,7 +314,7 @@ public final class ReplayBenchmark {
 
         private ReplayRateReport() {}
 
-        /** The report; a range is the median, and in brackets the least and the largest. */
+        /** Ranges are median, minimum and maximum. */
         public static dev.millrace.report.Report of(ReplayBenchmark.Report of) {
             return dev.millrace.report.Report.of(
                             "Replays beside the live topology", Goal.verdict(of.origin(), of.goals()))

@@ -1,18 +1,18 @@
 package dev.millrace.workloads.topology;
 
 /**
- * What synthetic rollouts look like.
+ * Shape of synthetic rollouts. Shares are in [0, 1].
  *
- * @param from a recorded run, as a folder of {@code millrace train} or of {@code millrace export}, whose group size, lengths,
- *     versions behind and shares take the place of those below; empty for none
- * @param groupSize samples of a prompt, at least 2
- * @param promptTokens length of a prompt, at least 1
- * @param responseTokens length of a response, at least 1, at most 1,000,000
- * @param versionsBehind how many versions before the newest one a rollout was sampled
- * @param engineNoise standard deviation of old minus behavior log-probs, which is what two engines differ by; at least 0
- * @param driftPerVersion standard deviation of proximal minus old log-probs, per version between them; at least 0
- * @param unscoredShare share of the rollouts that never get a score, in [0, 1]
- * @param garbageShare share of the rollouts that are published as bytes that are no record, in [0, 1]
+ * @param from folder of a recorded run or export that provides group size, lengths, versions behind and shares; empty
+ *     for none
+ * @param groupSize at least 2
+ * @param promptTokens at least 1
+ * @param responseTokens 1 to 1,000,000
+ * @param versionsBehind of the sampling version
+ * @param engineNoise standard deviation of old minus behavior log-probs, at least 0
+ * @param driftPerVersion standard deviation of proximal minus old log-probs per version, at least 0
+ * @param unscoredShare rollouts without a score
+ * @param garbageShare undecodable records
  */
 public record RolloutShape(
         String from,
@@ -26,7 +26,7 @@ public record RolloutShape(
         double garbageShare) {
 
     private static final long LONGEST = 1_000_000;
-    /** Log-probs are kept ready for so many lags. */
+    /** Lags with prepared log-probs. */
     static final int MAX_VERSIONS_BEHIND = 1024;
 
     public RolloutShape {
@@ -59,13 +59,11 @@ public record RolloutShape(
         }
     }
 
-    /** Groups of 8, prompts of 128 tokens, responses of 512, up to 3 versions behind, nothing fails. */
     public static RolloutShape defaults() {
         return new RolloutShape(
                 "", 8, Distribution.fixed(128), Distribution.fixed(512), Distribution.uniform(0, 3), 0.002, 0.02, 0, 0);
     }
 
-    /** The same with responses of exactly so many tokens. */
     public RolloutShape withResponseTokens(long tokens) {
         return new RolloutShape(
                 from,
@@ -79,7 +77,6 @@ public record RolloutShape(
                 garbageShare);
     }
 
-    /** The same with what was counted in a run. */
     public RolloutShape with(RecordedShape recorded) {
         return new RolloutShape(
                 from,
@@ -94,16 +91,13 @@ public record RolloutShape(
     }
 
     /**
-     * What was drawn for one rollout.
+     * Draws of one rollout.
      *
-     * @param index of the rollout in its run, from 0; samples of a group follow each other
-     * @param promptTokens length of the prompt, the same for all samples of a group
-     * @param promptAt where the prompt begins in what is kept ready
-     * @param responseTokens length of the response
-     * @param versionsBehind how far behind the newest version it is sampled
-     * @param at where the response begins in what is kept ready
+     * @param index in its run; samples of a group are adjacent
+     * @param promptTokens the same for a group
+     * @param promptAt offset in the prepared vectors
+     * @param at offset of the response in the prepared vectors
      * @param reward 0 or 1
-     * @param fate what becomes of it
      */
     public record RolloutDraw(
             long index,
@@ -115,13 +109,11 @@ public record RolloutShape(
             double reward,
             Fate fate) {
 
-        /** What becomes of a rollout. */
         public enum Fate {
-            /** It is published and scored. */
             SCORED,
-            /** It is published; its score never comes. */
+            /** Published without a score. */
             UNSCORED,
-            /** It is published as bytes that are no record. */
+            /** Published as undecodable bytes. */
             GARBAGE
         }
     }

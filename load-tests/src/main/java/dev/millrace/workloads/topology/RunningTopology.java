@@ -14,7 +14,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 
-/** Instances of the topology in this process, running until closed. */
 public final class RunningTopology implements AutoCloseable {
     private static final Duration START = Duration.ofSeconds(60);
 
@@ -23,17 +22,17 @@ public final class RunningTopology implements AutoCloseable {
     private final AtomicReference<RuntimeException> failure = new AtomicReference<>();
 
     /**
-     * Starts them, all at once.
+     * Starts all instances.
      *
-     * @param config with as many threads as each instance is to have
-     * @param state a directory for them, new
+     * @param config with threads per instance
+     * @param state their directory, new
      */
     public RunningTopology(
             TopologyConfig config, AlgorithmPlan algorithm, LogConnection connection, Path state, int instances) {
         this(config, algorithm, connection, state, instances, TopologyRunner::new);
     }
 
-    /** Makes an instance: {@code TopologyRunner::new}, or {@code TopologyRunner::atLeastOnce}. */
+    /** {@code TopologyRunner::new} or {@code TopologyRunner::atLeastOnce}. */
     @FunctionalInterface
     public interface Maker {
         TopologyRunner make(
@@ -44,7 +43,6 @@ public final class RunningTopology implements AutoCloseable {
                 MeterRegistry registry);
     }
 
-    /** As above, with instances made in another way. */
     public RunningTopology(
             TopologyConfig config,
             AlgorithmPlan algorithm,
@@ -74,7 +72,6 @@ public final class RunningTopology implements AutoCloseable {
         }
     }
 
-    /** Waits until one of them has something to work on. */
     public void awaitRunning() throws InterruptedException {
         BoundedWait.await("the topology to run", START, () -> {
             requireRunning();
@@ -82,7 +79,6 @@ public final class RunningTopology implements AutoCloseable {
         });
     }
 
-    /** Waits until all of them have. */
     public void awaitAllRunning() throws InterruptedException {
         BoundedWait.await("all instances of the topology to run", START, () -> {
             requireRunning();
@@ -90,7 +86,6 @@ public final class RunningTopology implements AutoCloseable {
         });
     }
 
-    /** Refuses to go on if one has failed. */
     public void requireRunning() {
         if (failure.get() != null) {
             throw new LoadException(

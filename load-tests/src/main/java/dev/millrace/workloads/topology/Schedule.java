@@ -4,13 +4,11 @@ import java.util.SplittableRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
- * When each record is to be published: nanoseconds after the start, by index, never decreasing.
- *
- * <p>Fixed in advance: it depends on the rate and the seed, and on nothing that happens. Immutable and thread-safe.
+ * Publishing times in nanoseconds after the start, non-decreasing, fixed by rate and seed. Immutable and thread-safe.
  */
 public final class Schedule {
     private final double nanosBetween;
-    /** Of random arrivals; null where they are even. */
+    /** Null for even arrivals. */
     private final long @Nullable [] times;
 
     private final long count;
@@ -21,19 +19,15 @@ public final class Schedule {
         this.count = count;
     }
 
-    /** How arrivals lie in time. */
     public enum Arrivals {
-        /** Equally far apart. */
         EVEN,
-        /** Independent of each other: gaps are exponential, and bursts happen. */
+        /** Exponential gaps, so bursts happen. */
         POISSON
     }
 
     /**
-     * The schedule of {@code count} records at a mean rate.
-     *
-     * @param perSecond greater than 0
-     * @param count at least 1, at most 2^31 - 2 where arrivals are random
+     * @param perSecond mean rate, greater than 0
+     * @param count at least 1, at most 2^31 - 2 for random arrivals
      */
     public static Schedule of(Arrivals arrivals, double perSecond, long count, long seed) {
         if (!(perSecond > 0.0 && perSecond <= 1e9)) {
@@ -57,12 +51,10 @@ public final class Schedule {
         return new Schedule(between, times, count);
     }
 
-    /** How many records there are. */
     public long count() {
         return count;
     }
 
-    /** When record {@code i} is to be published. */
     public long nanos(long i) {
         if (i < 0 || i >= count) {
             throw new IndexOutOfBoundsException("record " + i + " of a schedule of " + count);

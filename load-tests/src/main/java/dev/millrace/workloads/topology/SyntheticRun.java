@@ -41,12 +41,7 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
-/**
- * The log of one synthetic run: its topics, its records as bytes, and producers for them.
- *
- * <p>Every measurement has a run of its own, with topics of its own, so that nothing is left over from the one before.
- * Thread-safe.
- */
+/** Topics, encoded records and producers of one synthetic run. Every measurement has its own. Thread-safe. */
 public final class SyntheticRun implements AutoCloseable {
     private final RunLog log;
     private final LogConnection connection;
@@ -57,10 +52,9 @@ public final class SyntheticRun implements AutoCloseable {
     private final AvroRecordSerializer<PolicyVersion> versions;
 
     /**
-     * Makes the topics of a new run.
+     * Creates the topics.
      *
-     * @param name its id, and with a dot the prefix of its topics
-     * @param compression of what is published
+     * @param name run id and topic prefix
      */
     public SyntheticRun(
             Map<String, Object> client,
@@ -88,7 +82,7 @@ public final class SyntheticRun implements AutoCloseable {
         return records;
     }
 
-    /** A producer of bytes, idempotent, in requests of up to 256 KiB. The caller closes it. */
+    /** Idempotent, in requests of up to 256 KiB. The caller closes it. */
     public Producer<byte[], byte[]> producer(int lingerMs) {
         Map<String, Object> settings = new HashMap<>();
         settings.put(ProducerConfig.ACKS_CONFIG, "all");
@@ -99,20 +93,17 @@ public final class SyntheticRun implements AutoCloseable {
         return new KafkaProducer<>(connection.producer(settings), new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    /** A rollout as it goes to the log. */
     public ProducerRecord<byte[], byte[]> record(Rollout rollout, long timestampMs) {
         String topic = connection.topics().rollouts();
         return new ProducerRecord<>(
                 topic, null, timestampMs, key(rollout.getGroupId()), rollouts.serialize(topic, rollout));
     }
 
-    /** A score as it goes to the log. */
     public ProducerRecord<byte[], byte[]> record(Score score, long timestampMs) {
         String topic = connection.topics().scores();
         return new ProducerRecord<>(topic, null, timestampMs, key(score.getGroupId()), scores.serialize(topic, score));
     }
 
-    /** A version as it goes to the log. */
     public ProducerRecord<byte[], byte[]> record(PolicyVersion version, long timestampMs) {
         String topic = connection.topics().policyVersions();
         return new ProducerRecord<>(
@@ -123,7 +114,7 @@ public final class SyntheticRun implements AutoCloseable {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Publishes versions 0 to {@code newest}, made of no batch, one millisecond apart, the last one at {@code lastMs}. */
+    /** Publishes versions 0 to {@code newest} without batches, one millisecond apart, the last at {@code lastMs}. */
     public void publishVersions(long newest, long lastMs) throws InterruptedException {
         try (Producer<byte[], byte[]> producer = producer(0)) {
             for (long version = 0; version <= newest; version++) {
@@ -138,7 +129,7 @@ public final class SyntheticRun implements AutoCloseable {
         }
     }
 
-    /** Deletes the run's topics, those of its topology included, to give the disk back. */
+    /** Deletes the run's topics, including the topology's. */
     public void delete() throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteTopics(admin.listTopics().names().get().stream()
@@ -160,21 +151,18 @@ public final class SyntheticRun implements AutoCloseable {
     }
 
     /**
-     * Makes the records of a synthetic run.
+     * Makes the records of a synthetic run. Thread-safe.
      *
-     * <p>Token ids (log-uniform over a vocabulary of 150,000) and log-probs (minus exponential with mean 1) are drawn once
-     * into vectors much longer than a response and than a compressor's window; a record's vectors are stretches of these,
-     * from a random place on, so that making a record draws and copies nothing that grows with its length.
+     * <p>Token ids (log-uniform) and log-probs (minus exponential with mean 1) are drawn once into vectors much longer
+     * than a response and a compressor's window; records take slices, so making one costs nothing that grows with its
+     * length.
      *
      * <pre>
      *   behavior log-prob = b,   old = min(0, b + engine noise),   proximal = min(0, old + drift)
      *   drift ~ N(0, versions behind) * drift_per_version
      * </pre>
-     *
-     * <p>Thread-safe.
      */
     public static final class SyntheticRecords {
-        /** Token ids are below this. */
         private static final int VOCABULARY = 150_000;
 
         private static final int LEAST_KEPT_TOKENS = 1 << 18;
@@ -192,7 +180,7 @@ public final class SyntheticRun implements AutoCloseable {
         /** By versions behind. */
         private final ByteBuffer[] proximal;
 
-        /** @param seed everything that is drawn follows from it */
+        /** @param seed of everything drawn */
         public SyntheticRecords(RunIdentity run, RunTopics topics, RolloutShape shape, long seed) {
             this.run = run;
             this.topics = topics;
@@ -233,7 +221,6 @@ public final class SyntheticRun implements AutoCloseable {
             return moved;
         }
 
-        /** What rollout {@code index} is like. */
         public RolloutDraw draw(long index) {
             SplittableRandom ofGroup = stream(~(index / shape.groupSize()));
             int prompt = (int) shape.promptTokens().draw(ofGroup);
@@ -260,21 +247,15 @@ public final class SyntheticRun implements AutoCloseable {
             return new SplittableRandom(seed ^ (number * 0x9E3779B97F4A7C15L + 1));
         }
 
-        /** The key of its records. */
         public String groupId(long index) {
             return "group-" + index / shape.groupSize();
         }
 
-        /** The name of rollout {@code index}. */
         public String rolloutId(long index) {
             return groupId(index) + "/" + index % shape.groupSize();
         }
 
-        /**
-         * A rollout that ended now.
-         *
-         * @param newestVersion newest version there is; what it was sampled by is so far behind it as was drawn
-         */
+        /** @param newestVersion from which the drawn lag counts */
         public Rollout rollout(RolloutDraw draw, long newestVersion, long nowMs) {
             String groupId = groupId(draw.index());
             int sample = (int) (draw.index() % shape.groupSize());
@@ -310,10 +291,8 @@ public final class SyntheticRun implements AutoCloseable {
         }
 
         /**
-         * The score of a rollout.
-         *
-         * @param at where the rollout lies
-         * @param newestVersion as it was when the rollout was made
+         * @param at position of the rollout
+         * @param newestVersion at the time of the rollout
          */
         public Score score(RolloutDraw draw, LogCoordinates at, long newestVersion, long nowMs) {
             int length = draw.responseTokens();
@@ -345,7 +324,7 @@ public final class SyntheticRun implements AutoCloseable {
                     .build();
         }
 
-        /** The manifest of a version without weights, which is all that the topology asks of one. */
+        /** A manifest without weights, sufficient for the topology. */
         public PolicyVersion version(long version, long batchId, long nowMs) {
             return PolicyVersion.newBuilder()
                     .setRunId(run.runId())

@@ -23,11 +23,8 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.LogDirDescription;
 
 /**
- * Measures how fast a prepared backlog of rollouts and scores becomes batches, beside a raw copy of the same records.
- *
- * <p>Both begin when their threads have their partitions, read the same records, and end when the last output is
- * committed. Each repetition has a backlog of its own, and the order of the two alternates. Rates are of the input:
- * keys and values of rollouts and scores before compression.
+ * Measures how fast a backlog becomes batches, beside a raw copy of the same records. Both run from assigned
+ * partitions to the last commit, alternately, each on its own backlog. Rates are uncompressed input.
  */
 public final class Throughput {
     private static final long SEED = 7;
@@ -36,7 +33,6 @@ public final class Throughput {
     private static final int MOST_WARM_UPS = 10;
     private static final int ROUNDS_WITHOUT_GAIN = 2;
     private static final double STEADY = 0.9;
-    /** What a copy's topics end in. */
     private static final String COPY = "-copy";
 
     private final Map<String, Object> client;
@@ -46,10 +42,7 @@ public final class Throughput {
     private final Path scratch;
     private int runs;
 
-    /**
-     * @param broker the process of the broker that {@code client} leads to
-     * @param scratch for state
-     */
+    /** @param broker process behind {@code client} */
     public Throughput(
             Map<String, Object> client,
             ProcessHandle broker,
@@ -63,7 +56,6 @@ public final class Throughput {
         this.scratch = scratch;
     }
 
-    /** One repetition. */
     record Round(Backlog backlog, Cost copy, Cost topology, long inputLogBytes, long allLogBytes) {
         double ratio() {
             return copy.seconds() / topology.seconds();
@@ -79,20 +71,15 @@ public final class Throughput {
     }
 
     /**
-     * What moving a backlog took.
-     *
      * @param seconds from the first read to the last commit
-     * @param processorSeconds of this process and the broker's meanwhile, starting threads and clients included
+     * @param processorSeconds of this process and the broker's, start-up included
      */
     record Cost(double seconds, double processorSeconds) {}
 
     /**
-     * What came out for one case.
-     *
-     * @param ratio of the topology's rate to the copy's, of the same repetition
-     * @param processorRatio processor time of the copy, in this process and the broker's, over that of the topology: what
-     *     {@code ratio} would be if processors were all that both wait for; it depends less on what else runs on the machine
-     * @param bytesWritten bytes on the broker's disk, input included, per byte of input on it; copies not counted
+     * @param ratio topology over copy, of the same repetition
+     * @param processorRatio copy over topology in processor time: the ratio if both waited for processors only
+     * @param bytesWritten per byte of input on disk, input included, copies not counted
      */
     public record Result(
             ThroughputCase of,
@@ -105,7 +92,6 @@ public final class Throughput {
             Sample processorRatio,
             Sample bytesWritten) {}
 
-    /** Measures a case so many times, one after the other. */
     public Result measure(ThroughputCase what, int repetitions, Consumer<String> progress) throws InterruptedException {
         List<Round> rounds = new ArrayList<>();
         for (int r = 0; r < repetitions; r++) {
@@ -128,7 +114,7 @@ public final class Throughput {
                 sample(rounds, Round::written));
     }
 
-    /** Repeats a case until two rounds in a row gain less than a tenth, which is when what matters is compiled. */
+    /** Repeats until two rounds in a row gain less than a tenth, when the JIT is done. */
     public void warmUp(ThroughputCase what, Consumer<String> progress) throws InterruptedException {
         double best = Double.POSITIVE_INFINITY;
         int withoutGain = 0;
@@ -185,7 +171,7 @@ public final class Throughput {
         }
     }
 
-    /** Processor time of this process and the broker's so far. */
+    /** Of this process and the broker's. */
     private double processorSeconds() {
         return Stream.of(ProcessHandle.current(), broker)
                 .map(process -> process.info().totalCpuDuration().orElse(Duration.ZERO))
@@ -235,11 +221,10 @@ public final class Throughput {
         }
     }
 
-    /** How many bytes of each topic lie on the brokers' disks, compressed as they are, each replica counted. */
+    /** Bytes per topic on the brokers' disks, compressed, every replica counted. */
     private static final class LogBytes {
         private LogBytes() {}
 
-        /** By topic. */
         public static Map<String, Long> byTopic(Map<String, Object> client) throws InterruptedException {
             try (Admin admin = Admin.create(client)) {
                 var brokers = admin.describeCluster().nodes().get().stream()
@@ -266,21 +251,15 @@ public final class Throughput {
     }
 
     /**
-     * One thing to compare with a copy.
-     *
-     * @param responseTokens of every rollout
-     * @param rollouts in the backlog, a multiple of the batch size
-     * @param instances of the topology
-     * @param threads of each instance; the copy has as many threads as all instances together
+     * @param rollouts a multiple of the batch size
+     * @param threads per instance; the copy uses as many as all instances together
      */
     public record ThroughputCase(int responseTokens, int rollouts, int instances, int threads) {
 
-        /** All threads together. */
         public int allThreads() {
             return instances * threads;
         }
 
-        /** For a table. */
         public String label() {
             return responseTokens + " tokens, "
                     + (instances > 1 ? instances + " instances" : threads + (threads == 1 ? " thread" : " threads"));

@@ -43,36 +43,35 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
- * The topology with its full join, default corrections and a staleness limit that never binds, exactly once, against its goals on a broker in a process of its
- * own: beside a raw transactional copy of the same bytes, over response lengths, threads and instances; bytes written;
- * latency added at half load; restarts; memory.
+ * The topology with full join, default corrections and exactly-once delivery against its goals, on its own broker:
+ * throughput beside a raw copy over lengths, threads and instances; bytes written; latency at half load; restarts;
+ * memory.
  */
 public final class TopologyBenchmark {
-    /** The least that is asked of the throughput. */
+    /** Required throughput ratio. */
     private static final double LEAST_RATIO = 0.5;
 
     private static final double MOST_WRITTEN = 2.2;
     private static final double MOST_GAP_SECONDS = 5;
     private static final int MEMORY_TOKENS = 512;
-    /** So that state that grows with the payloads of a backlog does not fit. */
+    /** Too small for state that grows with a backlog's payloads. */
     private static final int MEMORY_HEAP_MEGABYTES = 384;
 
     private static final int LEARNER_STOPPED_AT = 4;
-    /** Beside its response a rollout and its score have a prompt and their fields. */
+    /** Of rollout and score with prompt and fields. */
     private static final int BYTES_PER_TOKEN = 17;
 
     private final Plan plan;
     private final Path scratch;
     private final Consumer<String> progress;
 
-    /** @param scratch for the broker's data and state; the caller removes it */
     public TopologyBenchmark(Plan plan, Path scratch, Consumer<String> progress) {
         this.plan = plan;
         this.scratch = scratch;
         this.progress = progress;
     }
 
-    /** What can be measured by itself. */
+    /** A part that can be measured alone. */
     public enum Part {
         THROUGHPUT,
         LATENCY,
@@ -81,17 +80,13 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * How much is measured.
-     *
-     * @param parts which of it
-     * @param responseTokens lengths of responses
      * @param threads of one instance
      * @param instances of one thread each, more than one
-     * @param backlogMegabytes of input that each repetition works off, nearly
-     * @param repetitions of each case, beside the warm-up
-     * @param memoryRollouts rollouts of the backlog under which memory is measured
-     * @param latencySeconds of the load at which added latency is measured
-     * @param restartSeconds of the load under which an instance goes and comes
+     * @param backlogMegabytes input per repetition, approximately
+     * @param repetitions after the warm-up
+     * @param memoryRollouts backlog of the memory measurement
+     * @param latencySeconds load of the latency measurement
+     * @param restartSeconds load of the restart measurement
      */
     public record Plan(
             Set<Part> parts,
@@ -104,7 +99,6 @@ public final class TopologyBenchmark {
             int latencySeconds,
             int restartSeconds) {
 
-        /** Everything. */
         public static Plan whole() {
             return new Plan(
                     EnumSet.allOf(Part.class),
@@ -118,7 +112,6 @@ public final class TopologyBenchmark {
                     45);
         }
 
-        /** One length, one thread, small backlogs, short loads: a few minutes. */
         public static Plan quick() {
             return new Plan(EnumSet.allOf(Part.class), List.of(512), List.of(1), List.of(), 24, 3, 4096, 18, 20);
         }
@@ -461,14 +454,14 @@ public final class TopologyBenchmark {
         private static final long SEED = 11;
         private static final int NEWEST_VERSION = 8;
         private static final Duration LIMIT = Duration.ofMinutes(2);
-        /** Bytes of input per second at which the search begins. */
+        /** Input rate at which the search begins. */
         private static final double FIRST_BYTES_PER_SECOND = 8e6;
 
         private static final int WARM_UPS = 4;
         private static final int KNEE_POINTS = 6;
-        /** The rates of the search are loads of this share of the measurement. */
+        /** Search loads last this share of the measurement. */
         private static final int SHORTER = 9;
-        /** Batches of long rollouts have fewer of them, so that there are enough batches to speak of a percentile. */
+        /** Long rollouts make smaller batches, so that there are enough for a percentile. */
         private static final int MOST_TOKENS_OF_A_BATCH = 1 << 20;
 
         private static final int LEAST_BATCHES = 20;
@@ -480,7 +473,6 @@ public final class TopologyBenchmark {
         private final int seconds;
         private int runs;
 
-        /** @param seconds of the load at which it is measured */
         public AddedLatency(
                 Map<String, Object> client, TopologyConfig config, TopicsConfig topics, Path scratch, int seconds) {
             this.client = client;
@@ -491,14 +483,14 @@ public final class TopologyBenchmark {
         }
 
         /**
-         * Milliseconds, where nothing else is said.
+         * Milliseconds unless stated otherwise.
          *
-         * @param batchSequences rollouts of a batch
-         * @param followed most rollouts per second that the topology followed with the load beside it
+         * @param batchSequences rollouts per batch
+         * @param followed highest rate followed, rollouts per second
          * @param rolloutsPerSecond of the measurement, half of it
-         * @param batches that were counted
+         * @param batches counted
          * @param limitMs three commit intervals
-         * @param publishDelayP99 how late the load itself was
+         * @param publishDelayP99 of the load itself
          */
         public record Result(
                 int responseTokens,
@@ -513,10 +505,9 @@ public final class TopologyBenchmark {
                 double limitMs,
                 double publishDelayP99) {}
 
-        /** What one load came to. */
         private record Round(double achieved, Histogram added, double publishDelayP99) {}
 
-        /** Finds the highest rate that is followed, then measures at half of it. */
+        /** Finds the highest rate followed, then measures at half of it. */
         public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
                 throws InterruptedException {
             double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
@@ -627,10 +618,8 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * Measures how long batches stop when the only instance goes and another is started in its place at once, under a steady
-     * load: from the last batch before to the first one after. Starting a JVM is part of it.
-     *
-     * <p>Afterwards every rollout must be in exactly one batch.
+     * Measures the gap between batches while the only instance is replaced under steady load, JVM start included.
+     * Afterwards every rollout must be in exactly one batch.
      */
     static final class Restart {
         private static final long SEED = 13;
@@ -644,7 +633,6 @@ public final class TopologyBenchmark {
         private final Path scratch;
         private final int seconds;
 
-        /** @param seconds of the load */
         public Restart(String bootstrapServers, TopicsConfig topics, Path scratch, int seconds) {
             this.bootstrapServers = bootstrapServers;
             this.topics = topics;
@@ -652,22 +640,18 @@ public final class TopologyBenchmark {
             this.seconds = seconds;
         }
 
-        /** How the instance goes. */
         public enum Way {
-            /** It is told to stop, commits, and leaves. */
+            /** Stops in order. */
             STOPPED,
-            /** It is killed. */
             KILLED
         }
 
         /**
-         * What was seen.
-         *
-         * @param gapSeconds without a batch; of these
-         * @param toMainSeconds from the end of the first instance until the second one's main method
-         * @param toRunningSeconds from there until it has partitions to work on: connected, joined, restored
+         * @param gapSeconds between batches
+         * @param toMainSeconds from the first instance's end to the second's main
+         * @param toRunningSeconds from main to assigned and restored partitions
          * @param lost rollouts in no batch
-         * @param repeated rollouts in more than one
+         * @param repeated rollouts in several batches
          */
         public record Result(
                 Way way,
@@ -677,13 +661,11 @@ public final class TopologyBenchmark {
                 long rollouts,
                 long lost,
                 long repeated) {
-            /** Whether every rollout was there once. */
             public boolean isExact() {
                 return lost == 0 && repeated == 0;
             }
         }
 
-        /** Takes an instance away and brings another. */
         public Result measure(Way way) throws InterruptedException {
             RolloutShape shape = RolloutShape.defaults();
             int group = shape.groupSize();
@@ -787,7 +769,6 @@ public final class TopologyBenchmark {
         }
     }
 
-    /** The topology's figures as a report. */
     public static final class TopologyReport {
         private static final List<Column<Result>> COLUMNS = List.of(
                 Column.text("case", r -> r.of().label()),
@@ -801,7 +782,7 @@ public final class TopologyBenchmark {
 
         private TopologyReport() {}
 
-        /** The report; a range is the median, and in brackets the least and the largest. */
+        /** Ranges are median, minimum and maximum. */
         public static dev.millrace.report.Report of(TopologyBenchmark.Report of) {
             return dev.millrace.report.Report.of(
                             "The topology against a raw copy", Goal.verdict(of.origin(), of.goals()))

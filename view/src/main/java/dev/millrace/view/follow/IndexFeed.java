@@ -10,9 +10,9 @@ import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Puts what one thread has read into a run's index, and tells those who look what is new. */
+/** Indexes records that a thread has read, and notifies listeners. */
 final class IndexFeed {
-    /** Of the training log, so many of the newest offsets come before all others. */
+    /** Newest offsets of the training log, indexed first. */
     static final long NEWEST = 400;
 
     private final RunIndex index;
@@ -20,7 +20,6 @@ final class IndexFeed {
     private final Events events;
     private final Consumer<IndexProgress> progress;
 
-    /** @param progress is told how far the index is */
     IndexFeed(RunIndex index, RecordIndexer indexer, Events events, Consumer<IndexProgress> progress) {
         this.index = index;
         this.indexer = indexer;
@@ -28,15 +27,14 @@ final class IndexFeed {
         this.progress = progress;
     }
 
-    /** Where to read on from; empty for the beginning. */
     Optional<Long> position(TopicPartition partition) {
         return RecordIndexer.position(index, partition.topic(), partition.partition());
     }
 
     /**
-     * Puts records in, and empties the list.
+     * Indexes the records and clears the list.
      *
-     * @param positions whether everything before them is in
+     * @param positions whether everything before them is indexed
      */
     void take(List<ConsumerRecord<byte[], byte[]>> records, boolean positions) {
         if (records.isEmpty()) {
@@ -52,7 +50,6 @@ final class IndexFeed {
         }
     }
 
-    /** The index is so far. */
     void note(IndexProgress now) {
         progress.accept(now);
     }

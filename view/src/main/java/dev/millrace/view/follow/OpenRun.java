@@ -19,9 +19,9 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
 
-/** A run whose records can be read now: on a log, by the files of one, or in an archive. Thread-safe. */
+/** A run with readable records: on a log, in its folder, or in an archive. Thread-safe. */
 public final class OpenRun implements AutoCloseable {
-    /** What is asked soon after sees the log as it was; what comes later looks where the log ends now. */
+    /** Questions within this time share one view of the log's end. */
     private static final long SEEN_FOR_NANOS = 1_000_000_000L;
 
     private final @Nullable AuditedRun audited;
@@ -40,7 +40,6 @@ public final class OpenRun implements AutoCloseable {
         this.identity = identity;
     }
 
-    /** On a log, or by the files of one; closed with this. */
     static OpenRun on(AuditedRun audited) {
         ClaimedRun claim = audited.claim();
         String identity = audited.records().topics().prefix() + " " + claim.run() + " "
@@ -48,7 +47,6 @@ public final class OpenRun implements AutoCloseable {
         return new OpenRun(audited, null, audited.config(), identity);
     }
 
-    /** In an archive. Its configuration is the one that it was exported with, and the defaults where it has none. */
     static OpenRun in(Path folder) {
         ArchivedRun archive = new ArchivedRun(folder);
         MillraceConfig config = ConfigBinder.bind(
@@ -59,12 +57,12 @@ public final class OpenRun implements AutoCloseable {
         return new OpenRun(null, archive, config, "archive " + archive.run() + " " + archive.digest());
     }
 
-    /** Names the index of exactly these topics. */
+    /** Index name for exactly these topics. */
     String indexName() {
         return DigestUtils.sha256Hex(identity).substring(0, 24);
     }
 
-    /** The run's records, up to where they end now, or ended a second ago. */
+    /** Records up to the log's end at most a second ago. */
     public synchronized RecordedRun recorded() {
         if (audited == null) {
             return Objects.requireNonNull(archive);
@@ -76,17 +74,17 @@ public final class OpenRun implements AutoCloseable {
         return seen;
     }
 
-    /** The records for an audit; empty for an archive. */
+    /** Empty for an archive. */
     public Optional<RunRecords> records() {
         return Optional.ofNullable(audited).map(AuditedRun::records);
     }
 
-    /** Its log; empty for an archive, and where a run that has ended is read by its files. */
+    /** Empty for an archive and an ended run read from its files. */
     public Optional<LogConnection> connection() {
         return Optional.ofNullable(audited).flatMap(AuditedRun::log);
     }
 
-    /** A client of the log's cluster, made once: to make one costs more than most of its answers. */
+    /** Created once: creation costs more than most answers. */
     public synchronized Admin admin() {
         if (admin == null) {
             admin = Admin.create(connection().orElseThrow().as("view").admin());
@@ -94,12 +92,11 @@ public final class OpenRun implements AutoCloseable {
         return admin;
     }
 
-    /** All that there is to index: of a run in its folder also what its earlier epochs have left. */
+    /** Everything to index, including earlier epochs in the folder. */
     RecordedRun everything() {
         return recorded() instanceof FolderRun folder ? folder.withEveryEpoch() : recorded();
     }
 
-    /** The run's configuration. */
     public MillraceConfig config() {
         return config;
     }

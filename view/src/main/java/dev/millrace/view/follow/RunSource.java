@@ -11,29 +11,26 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/** Where a run is. */
+/** Location of a run. */
 public sealed interface RunSource {
-    /** The file in which a process that trains says where its broker is. */
+    /** File with the broker's address of a training process. */
     String ADDRESS = "broker.address";
 
-    /** Its name in addresses of the page. */
     String name();
 
-    /** What opens it; each call opens it anew, and none keeps it from going on. */
+    /** Opens it anew. */
     OpenRun open();
 
-    /** The folder in which it is or was trained; empty where it is not known here. */
+    /** The training folder; empty if unknown. */
     Optional<Path> folder();
 
-    /** Whether somebody may be adding to it. */
+    /** Whether records may still be added. */
     boolean mayGrow();
 
-    /** The command line options that name the run in other commands. */
+    /** Options that name the run in other commands. */
     String options();
 
-    /** In the folder of a run that had, or has, its own broker. */
     record Folder(String name, Path path) implements RunSource {
-        /** By the name of its folder. */
         public Folder(Path path) {
             this(nameOf(path), path);
         }
@@ -59,7 +56,6 @@ public sealed interface RunSource {
         }
     }
 
-    /** In this process, in its folder; the broker is the run's own. */
     record Here(Path path) implements RunSource {
         @Override
         public String name() {
@@ -87,7 +83,6 @@ public sealed interface RunSource {
         }
     }
 
-    /** On a cluster. */
     record Cluster(String name, Supplier<AuditedRun> opening, String options) implements RunSource {
         @Override
         public OpenRun open() {
@@ -105,9 +100,7 @@ public sealed interface RunSource {
         }
     }
 
-    /** In an archive. */
     record Archive(String name, Path path) implements RunSource {
-        /** By the name of its folder. */
         public Archive(Path path) {
             this(nameOf(path), path);
         }
@@ -137,17 +130,17 @@ public sealed interface RunSource {
         return path.toAbsolutePath().normalize().getFileName().toString();
     }
 
-    /** The alarms that last, or lasted when the run's last process ended, as far as its folder says. */
+    /** Alarms at the end of the last process, from its folder. */
     default List<Alarm> alarms() {
         return folder().map(AlarmFile::read).orElse(List.of());
     }
 
-    /** Whether a process has trained it in its folder, and not only put records there. */
+    /** False for a folder that only received records. */
     default boolean wasTrained() {
         return folder().filter(path -> Files.exists(path.resolve(ADDRESS))).isPresent();
     }
 
-    /** The summary that the run's last end wrote, as JSON text; empty where there is none, or the run has gone on since. */
+    /** Summary JSON of the last end; empty if there is none or the run continued. */
     default Optional<String> summary() {
         return folder().flatMap(path -> {
             Path summary = path.resolve("summary.json");

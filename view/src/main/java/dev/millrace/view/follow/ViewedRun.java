@@ -48,16 +48,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A run that somebody looks at: its index, filled when it is opened and kept up, and its records by their places. A run that continues in its folder is read
- * by its own broker, for as long as somebody looks, one that has ended by that broker's files, so that it can go on at any moment; this then follows it. Thread-safe.
+ * A viewed run: its index, kept up to date, and its records by position. Follows a growing run by its own broker while
+ * a client is connected; reads an ended one from its files, so that it can resume. Thread-safe.
  */
 public final class ViewedRun implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewedRun.class);
 
     private static final long LOOK_MS = 1000;
-    /** How long an end waits for the index to have the last step. */
+    /** Wait for the last step to be indexed. */
     private static final long LAST_STEP_MS = 3000;
-    /** How long a page that is told of the end has to ask for the last step. */
+    /** Time for pages to fetch the last step. */
     private static final long LAST_ANSWERS_MS = 1500;
 
     private final RunSource source;
@@ -78,10 +78,8 @@ public final class ViewedRun implements AutoCloseable {
     private volatile @Nullable RunStatus status;
     private volatile String ended = "";
 
-    /** What does not change while a run is open. */
     public record Known(RunIdentity run, RunTopics topics, MillraceConfig config) {}
 
-    /** @param indexes folder of the indexes of all runs */
     public ViewedRun(RunSource source, Path indexes) {
         this.source = source;
         this.indexes = indexes;
@@ -90,60 +88,53 @@ public final class ViewedRun implements AutoCloseable {
         owner.setDaemon(true);
     }
 
-    /** Begins to read. */
     public ViewedRun start() {
         owner.start();
         return this;
     }
 
-    /** Where the run is. */
     public RunSource source() {
         return source;
     }
 
-    /** Somebody looks at it now: of a run that continues, its index is kept up for as long as somebody does. */
+    /** Marks a client: the index of a growing run is kept up while there is one. */
     void look() {
         onlookers.ask();
     }
 
-    /** Tells what is new. */
     public Events events() {
         return events;
     }
 
-    /** How far the index is. */
     public IndexProgress progress() {
         return progress;
     }
 
-    /** Why the run cannot be read now, as a sentence; empty if it can. */
+    /** Why the run cannot be read; empty if it can. */
     public String problem() {
         return problem;
     }
 
-    /** Whether somebody may be adding to it. */
     public boolean isGrowing() {
         return growing && ended.isEmpty();
     }
 
-    /** What the run's own process says of itself, where this is that process. */
+    /** Status from the run's own process, if it is this one. */
     public Optional<RunStatus> status() {
         return Optional.ofNullable(status);
     }
 
-    /** Takes what the run's own process says of itself. */
     public void show(RunStatus now) {
         status = now;
     }
 
-    /** How the run ended in this process, such as "ended at step 40: the goal was reached"; empty before. */
+    /** How the run ended in this process; empty before. */
     public String ended() {
         return ended;
     }
 
     /**
-     * Tells the pages how the run of this process ended. Waits a few seconds while a page listens: first for the last step to be in the index, then for the
-     * page to ask for it.
+     * Tells pages that the run ended; waits a few seconds for the last step to be indexed and fetched.
      *
      * @param how such as "ended at step 40: the goal was reached"
      * @param steps of the whole run
@@ -174,17 +165,16 @@ public final class ViewedRun implements AutoCloseable {
                         .get(0);
     }
 
-    /** The index; empty until the run was opened once. */
+    /** Empty until the run was opened. */
     public Optional<RunIndex> index() {
         return Optional.ofNullable(index);
     }
 
-    /** What the run is; empty until it was opened once. */
+    /** Empty until the run was opened. */
     public Optional<Known> known() {
         return Optional.ofNullable(known);
     }
 
-    /** Asks of the run's records, which may have to be opened for it. */
     public <T> T ask(Function<OpenRun, T> question) {
         return door.ask(question);
     }
@@ -235,7 +225,6 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Of a run that has ended: until it continues again. */
     private void awaitGrowth() {
         while (!isStopped(LOOK_MS)) {
             if (source.mayGrow()) {
@@ -335,7 +324,7 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Opens a run when somebody asks of it, and closes it when it is to be looked at anew and nobody asks. Thread-safe. */
+    /** Opens a run on demand and closes it when unused. Thread-safe. */
     static final class RunDoor implements AutoCloseable {
         private final RunSource source;
         private @Nullable OpenRun open;
@@ -345,7 +334,6 @@ public final class ViewedRun implements AutoCloseable {
             this.source = source;
         }
 
-        /** Asks of the open run, which is opened if it is not. */
         <T> T ask(Function<OpenRun, T> question) {
             OpenRun run = enter();
             try {
@@ -369,7 +357,6 @@ public final class ViewedRun implements AutoCloseable {
             users--;
         }
 
-        /** Closes the run if nobody asks of it now; whether it is closed. */
         synchronized boolean closeIfUnused() {
             if (users == 0) {
                 close();
@@ -387,25 +374,24 @@ public final class ViewedRun implements AutoCloseable {
     }
 
     /**
-     * Reads a run's log into its index, to its end and on while it may grow, with two threads: one for the few records that say how the run does, the newest
-     * first, so that they are there at once; the caller's for what there is of every rollout. Both read committed records as members of no group, and rest at
-     * the end of a growing log while nobody looks.
+     * Reads a run's log into its index with two threads: training records, newest first; and the records of every
+     * rollout on the caller's. Reads committed records without a group; rests while no client is connected.
      */
     static final class LogFeed implements AutoCloseable {
         private static final long LOOK_NANOS = 1_000_000_000;
         private static final int RECORDS = 4000;
         private static final int FEW_RECORDS = 500;
-        /** Of a run that continues, the broker gathers what is new for so long, and does not answer for each record by itself. */
+        /** Fetch wait, so that the broker answers in batches. */
         private static final int GATHERED_MS = 20;
-        /** Between two looks; a question that is left open meanwhile has the broker count anew with every record that is written. */
+        /** Pause between polls of a growing run. */
         private static final long REST_MS = 400;
 
         private static final int GATHERED_BYTES = 1 << 20;
-        /** Of one processor, what reading the rollouts of a run that continues may take. */
+        /** Share of a processor for reading rollouts of a growing run. */
         private static final double SHARE = 0.005;
-        /** A rest; longer ones, which a cold start would ask for, would leave the page behind the run. */
+        /** Upper bound of a pause after a slow start. */
         private static final long MOST_REST_MS = 2000;
-        /** How often it is asked whether somebody has come. */
+        /** Interval of checks for a client. */
         private static final long UNSEEN_MS = 100;
 
         private final RunTopics topics;
@@ -419,10 +405,9 @@ public final class ViewedRun implements AutoCloseable {
         private volatile @Nullable RuntimeException failure;
 
         /**
-         * @param feeds one for each thread
-         * @param growing whether to go on at the log's end
-         * @param mayGrow asked now and then, whether to
-         * @param lookedAt whether anybody looks: the log is read to its end without, and on when somebody does
+         * @param feeds one per thread
+         * @param growing follow beyond the log's end
+         * @param lookedAt whether a client is connected; only then the log is followed
          */
         LogFeed(
                 LogConnection connection,
@@ -439,7 +424,7 @@ public final class ViewedRun implements AutoCloseable {
             this.many = reader(connection, growing ? RECORDS / 8 : RECORDS, growing);
         }
 
-        /** Reads until the log has ended or {@link #stop} was called, on the thread that calls it. */
+        /** Reads to the end of the log or {@link #stop}, on the calling thread. */
         void read(String name) {
             Thread few = new Thread(
                     () -> {
@@ -471,7 +456,6 @@ public final class ViewedRun implements AutoCloseable {
             }
         }
 
-        /** Ends {@link #read}; from any thread. */
         void stop() {
             stopped.countDown();
             newest.stop();
@@ -618,7 +602,7 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Reads a run that does not go on into an index: the newest steps first, then all of it, from one end to the other. */
+    /** Indexes an ended run: the newest steps first, then everything in order. */
     static final class RecordedFeed {
         private static final int RECORDS = 4000;
 
@@ -627,12 +611,12 @@ public final class ViewedRun implements AutoCloseable {
         private final BooleanSupplier stopped;
         private final long newest;
 
-        /** @param stopped asked after each few thousand records, whether to leave the rest for later */
+        /** @param stopped polled every few thousand records */
         RecordedFeed(RecordedRun run, IndexFeed feed, BooleanSupplier stopped) {
             this(run, feed, stopped, IndexFeed.NEWEST);
         }
 
-        /** @param newest so many offsets of the training log come first */
+        /** @param newest offsets of the training log that come first */
         RecordedFeed(RecordedRun run, IndexFeed feed, BooleanSupplier stopped, long newest) {
             this.run = run;
             this.feed = feed;
@@ -640,7 +624,7 @@ public final class ViewedRun implements AutoCloseable {
             this.newest = newest;
         }
 
-        /** @return whether all of it is in */
+        /** @return whether everything is indexed */
         boolean read() {
             RunTopics topics = run.topics();
             for (TopicPartition partition : partitions(List.of(topics.trainingLog()))) {
@@ -676,7 +660,6 @@ public final class ViewedRun implements AutoCloseable {
                     .toList();
         }
 
-        /** So that they are there before anything else of the run is looked at. */
         private void newest(TopicPartition partition) {
             RecordedRun.Range range = run.range(partition);
             long from = Math.max(range.from(), range.end() - newest);
@@ -716,10 +699,7 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /**
-     * Whether anybody looks at a run: listens to what is new of it, or asked of it a moment ago. A run that nobody looks at is not read, so that a page that is
-     * open to be opened costs the run nothing. Thread-safe.
-     */
+    /** Whether a client is connected or asked a moment ago; a run without one is not read. Thread-safe. */
     static final class Onlookers {
         private static final long STAYS_NANOS = TimeUnit.SECONDS.toNanos(5);
 
@@ -727,47 +707,40 @@ public final class ViewedRun implements AutoCloseable {
         private final LongSupplier nanos;
         private final AtomicLong asked;
 
-        /** @param nanos a clock of which differences count */
+        /** @param nanos monotonic clock */
         Onlookers(Events events, LongSupplier nanos) {
             this.events = events;
             this.nanos = nanos;
             this.asked = new AtomicLong(nanos.getAsLong());
         }
 
-        /** Somebody asks now. */
         void ask() {
             asked.set(nanos.getAsLong());
         }
 
-        /** Whether there are any. */
         boolean areThere() {
             return events.isWatched() || nanos.getAsLong() - asked.get() < STAYS_NANOS;
         }
     }
 
-    /** Tells those who look at a run what is new of it. Thread-safe; a listener must not wait. */
+    /** Notifies listeners of a run. Thread-safe; listeners must not block. */
     public static final class Events {
         private final List<Consumer<Event>> listeners = new CopyOnWriteArrayList<>();
 
         /**
-         * Something new.
-         *
-         * @param name of its kind: {@code steps}, {@code index}, {@code state}, or {@code end}, the last
-         * @param json what is to be said of it, on one line
+         * @param name {@code steps}, {@code index}, {@code state}, or finally {@code end}
+         * @param json on one line
          */
         public record Event(String name, String json) {}
 
-        /** Tells it from now on. */
         public void add(Consumer<Event> listener) {
             listeners.add(listener);
         }
 
-        /** Tells it no more. */
         public void remove(Consumer<Event> listener) {
             listeners.remove(listener);
         }
 
-        /** Whether anybody looks. */
         public boolean isWatched() {
             return !listeners.isEmpty();
         }
@@ -779,11 +752,11 @@ public final class ViewedRun implements AutoCloseable {
     }
 
     /**
-     * How far the index of a run is.
+     * Progress of an index.
      *
-     * @param read offsets that are in it
-     * @param end offsets that there are
-     * @param isWhole whether everything that there was at the last look is in it
+     * @param read indexed offsets
+     * @param end existing offsets
+     * @param isWhole everything seen by the last poll is indexed
      */
     public record IndexProgress(long read, long end, boolean isWhole) {
         static final IndexProgress NOTHING = new IndexProgress(0, 0, false);

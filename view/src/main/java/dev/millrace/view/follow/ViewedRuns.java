@@ -16,8 +16,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The runs that there are to look at: those that were named, and those in a folder of runs or one below, as {@code EXPERIMENT.RUN}. A run is opened when somebody looks at it, and closed when others were looked
- * at since. Thread-safe.
+ * The named runs and those in a folder or one level below, as {@code EXPERIMENT.RUN}. Opened on demand; the least
+ * recently used are closed. Thread-safe.
  */
 public final class ViewedRuns implements AutoCloseable {
     private static final int OPEN = 4;
@@ -25,13 +25,11 @@ public final class ViewedRuns implements AutoCloseable {
     private final Map<String, RunSource> named = new LinkedHashMap<>();
     private final @Nullable Path folder;
     private final Path indexes;
-    /** The one that was looked at longest ago first. */
     private final Map<String, ViewedRun> open = new LinkedHashMap<>(16, 0.75f, true);
 
     /**
-     * @param named runs that were named, the one to begin with first
+     * @param named the default first
      * @param folder of further runs; null for none
-     * @param indexes folder of the indexes of all runs
      */
     public ViewedRuns(List<RunSource> named, @Nullable Path folder, Path indexes) {
         named.forEach(source -> this.named.put(source.name(), source));
@@ -39,7 +37,7 @@ public final class ViewedRuns implements AutoCloseable {
         this.indexes = indexes;
     }
 
-    /** All that there are now; those of the folder with the newest first. */
+    /** Runs of the folder are newest first. */
     public Collection<RunSource> sources() {
         Map<String, RunSource> sources = new LinkedHashMap<>(named);
         inFolder().forEach(source -> sources.putIfAbsent(source.name(), source));
@@ -95,7 +93,7 @@ public final class ViewedRuns implements AutoCloseable {
         }
     }
 
-    /** The run of this name, opened, for somebody who looks at it; empty if there is none. */
+    /** Opens the run; empty if there is none. */
     public Optional<ViewedRun> run(String name) {
         List<ViewedRun> closing = new ArrayList<>();
         Optional<ViewedRun> found;
@@ -123,7 +121,7 @@ public final class ViewedRuns implements AutoCloseable {
         return found;
     }
 
-    /** The run of this name, for somebody who looks at it, if it is open. */
+    /** The run if it is open. */
     public Optional<ViewedRun> opened(String name) {
         Optional<ViewedRun> found;
         synchronized (open) {

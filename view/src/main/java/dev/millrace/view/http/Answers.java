@@ -75,13 +75,13 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Which answer an address has. */
+/** Routes an address to its answer. */
 public final class Answers {
     private static final Logger LOG = LoggerFactory.getLogger(Answers.class);
 
-    /** What changes by itself, such as ages and rates, may be so old. */
+    /** Age limit of values such as rates. */
     private static final long FRESH_MS = 1000;
-    /** To ask for the lags of consumer groups is work for the cluster. */
+    /** Reading group lags costs the cluster work. */
     private static final long LAGS_MS = 5000;
 
     private final ViewedRuns runs;
@@ -94,12 +94,10 @@ public final class Answers {
         this.reports = reports;
     }
 
-    /** All reports. */
     String reports() {
         return reports.list(runs.sources()).toString();
     }
 
-    /** One of them. */
     String report(String id) throws BadRequestException {
         return JsonNodeFactory.instance
                 .objectNode()
@@ -111,7 +109,6 @@ public final class Answers {
                 .toString();
     }
 
-    /** All runs. */
     String runs() {
         ArrayNode array = JsonNodeFactory.instance.arrayNode();
         for (RunSource source : runs.sources()) {
@@ -125,7 +122,6 @@ public final class Answers {
         return JsonNodeFactory.instance.objectNode().set("runs", array).toString();
     }
 
-    /** What a page asks of a run. */
     String of(ViewedRun run, String question, Query query) throws BadRequestException, InterruptedException {
         if (question.equals("facts")) {
             return RunFacts.of(run).toString();
@@ -240,7 +236,7 @@ public final class Answers {
                         .put("problem", "an archive has no log to add up; import it first")));
     }
 
-    /** The course of a run for laying it over others: from its folder if it has one, else from its index. */
+    /** Course of a run for comparison: from its folder, else from its index. */
     String course(String name) throws BadRequestException {
         RunSource source = runs.sources().stream()
                 .filter(it -> it.name().equals(name))
@@ -265,7 +261,7 @@ public final class Answers {
         return run.ask(Answers::lags);
     }
 
-    /** Nothing where nobody consumes: it is an archive, or has ended. */
+    /** Empty for an archive or an ended run. */
     private static ObjectNode lags(OpenRun open) {
         if (open.connection().isEmpty()) {
             return JsonNodeFactory.instance.objectNode();
@@ -301,16 +297,9 @@ public final class Answers {
         }
     }
 
-    /** A batch: its members, and what became of each. */
     static final class BatchAnswer {
         private BatchAnswer() {}
 
-        /**
-         * The batch.
-         *
-         * @param batch its number; -1 for the newest that a step was taken on
-         * @return empty if the index has no such batch
-         */
         public static Optional<ObjectNode> of(RunIndex index, int epoch, long batch) {
             ObjectNode json = JsonNodeFactory.instance.objectNode();
             index.read(
@@ -364,15 +353,15 @@ public final class Answers {
         }
     }
 
-    /** What the doctor has to say: of a log everything, of an archive what its batches tell. */
+    /** Findings of the doctor: of a log complete, of an archive from its batches. */
     static final class DiagnosisAnswer {
         private static final Duration PATIENCE = Duration.ofSeconds(30);
-        /** On one thread, beside a run that may go on. */
+        /** On one thread, beside a run that may be training. */
         private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
 
         private DiagnosisAnswer() {}
 
-        /** Of a run's log, read from beginning to end, as {@code millrace doctor} does. */
+        /** From the whole log, as {@code millrace doctor}. */
         public static ObjectNode of(OpenRun run, RunRecords records, Map<String, Long> lags, List<Alarm> alarms)
                 throws InterruptedException {
             Examination examination = new ExaminationReader(records, PATIENCE, Clock.systemUTC()).read(lags, alarms);
@@ -380,7 +369,6 @@ public final class Answers {
                     json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
         }
 
-        /** Of an archive. */
         public static ObjectNode of(OpenRun run) throws InterruptedException {
             Diagnosis[] last = new Diagnosis[1];
             int[] steps = new int[1];
@@ -396,7 +384,7 @@ public final class Answers {
             return treated(json(found.map(Doctor::offPolicy).orElse(List.of()), steps[0]), run, found);
         }
 
-        /** With what the smallest fix would have done, as a part of a report; nothing where nothing is to be answered. */
+        /** Adds the smallest fix as part of a report, if there is a diagnosis. */
         private static ObjectNode treated(ObjectNode json, OpenRun run, Optional<Diagnosis> diagnosis)
                 throws InterruptedException {
             if (diagnosis.filter(found -> !found.isHealthy()).isPresent()) {
@@ -423,18 +411,13 @@ public final class Answers {
         }
     }
 
-    /** One record as it lies on the log, by its place. */
+    /** A record by its position. */
     static final class RecordAnswer {
         private static final Pattern PLACE = Pattern.compile("([a-z-]{1,60})-(\\d{1,6})@(\\d{1,18})");
         private static final int MOST_BYTES = 4096;
 
         private RecordAnswer() {}
 
-        /**
-         * The record.
-         *
-         * @param place such as {@code rollouts-3@19}, without the topics' prefix
-         */
         public static ObjectNode of(OpenRun run, String place) {
             ObjectNode json = JsonNodeFactory.instance.objectNode().put("place", place);
             Matcher matcher = PLACE.matcher(place);
@@ -507,15 +490,14 @@ public final class Answers {
         }
     }
 
-    /** How stale the rollouts were that the newest steps trained on. */
     static final class StalenessAnswer {
         private static final int STEPS = 8;
 
         private StalenessAnswer() {}
 
         /**
-         * Rollouts by the staleness of their oldest token at the step, over the newest steps that the index has, without those that were masked: version
-         * at the start of the step less the oldest version that sampled a token.
+         * Rollouts by the staleness of their oldest token, over the newest steps: version at step start minus oldest
+         * sampling version. Excludes masked ones.
          */
         public static ObjectNode of(RunIndex index, int epoch) {
             List<Long> batches = index.numbers(
@@ -539,13 +521,12 @@ public final class Answers {
         }
     }
 
-    /** Versions: how large, when published, and how long after that each server served them. */
     static final class WeightsRows {
         private static final int MOST = 500;
 
         private WeightsRows() {}
 
-        /** The newest versions of an epoch, oldest first, and who began to serve them when. */
+        /** Newest versions of an epoch, oldest first, with their servers. */
         public static ObjectNode of(RunIndex index, int epoch) {
             ObjectNode json = JsonNodeFactory.instance.objectNode();
             List<ObjectNode> versions = new ArrayList<>();
@@ -583,11 +564,10 @@ public final class Answers {
         }
     }
 
-    /** Who serves what, who is behind, what rings: everything of a run's present that is not in its steps. */
+    /** Current state beside the steps: servers, lags, alarms. */
     public static final class NowAnswer {
         private NowAnswer() {}
 
-        /** At this moment. */
         public static ObjectNode of(ViewedRun run, RunIndex index, int epoch, long nowMs) {
             ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
             index.read(
@@ -654,9 +634,9 @@ public final class Answers {
         }
 
         /**
-         * How many records lie before each role, by its consumer group; a sentence in their place where that may not be asked.
+         * Lag per role by consumer group; a sentence where access is denied.
          *
-         * @param admin of the same cluster; stays the caller's
+         * @param admin of the same cluster; not closed
          */
         public static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
             ObjectNode json = com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
@@ -684,10 +664,7 @@ public final class Answers {
         }
     }
 
-    /**
-     * Answers that all who look share: each is made once for as long as it holds, however many pages are open, and by one of those who ask at once.
-     * Thread-safe.
-     */
+    /** Cache of answers shared by all pages: concurrent requests compute one answer. Thread-safe. */
     static final class SharedAnswers {
         static final long NO_VERSION = -1;
 
@@ -703,29 +680,24 @@ public final class Answers {
             }
         };
 
-        /** @param nanos a clock such as {@link System#nanoTime} */
         SharedAnswers(LongSupplier nanos) {
             this.nanos = nanos;
         }
 
-        /** One answer, and what it was made of. */
         private static final class Kept {
             private @Nullable String answer;
             private long version;
             private long at;
         }
 
-        /** What makes an answer. */
         interface Making {
             String make() throws BadRequestException, InterruptedException;
         }
 
         /**
-         * The answer, made now unless the last one holds.
-         *
-         * @param key of run and question
-         * @param version of what it is made of: while that stays, the answer holds; {@link #NO_VERSION} where it changes by itself
-         * @param limitMs how old it may be in any case, at least 0
+         * @param key run and question
+         * @param version of the inputs: the answer stays valid while it is equal; {@link #NO_VERSION} for none
+         * @param limitMs maximum age
          */
         String get(String key, long version, long limitMs, Making making)
                 throws BadRequestException, InterruptedException {
@@ -748,11 +720,9 @@ public final class Answers {
         }
     }
 
-    /** The versions of a run on held-out prompts, as its topic of evaluations has them. */
     public static final class EvaluationsAnswer {
         private EvaluationsAnswer() {}
 
-        /** A JSON object with the evaluations that can be compared, by version. */
         public static String of(RunIndex index, int epoch) {
             List<String> rows = new ArrayList<>();
             EvaluationIndex.read(index, epoch, row -> rows.add(row.getString(1)));

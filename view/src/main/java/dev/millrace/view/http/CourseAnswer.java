@@ -24,12 +24,12 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 
-/** The course of a run by the table that it leaves in its folder, which is there without a broker: for laying runs over each other. */
+/** The course of a run from steps.csv in its folder, without a broker. */
 public final class CourseAnswer {
     private static final int MOST = 1000;
-    /** The last line of the table is shorter. */
+    /** More than the last line. */
     private static final long LAST_BYTES = 1 << 16;
-    /** By their names in steps.csv. */
+    /** Names in steps.csv. */
     static final List<String> COLUMNS = List.of(
             "step",
             "reward",
@@ -47,7 +47,7 @@ public final class CourseAnswer {
 
     private CourseAnswer() {}
 
-    /** Its columns, each with a number for every step, or for every so many; empty if the folder has no such table yet. */
+    /** Columns with a number per step, thinned; empty without the table. */
     public static Optional<ObjectNode> of(Path folder) {
         Path file = folder.resolve("steps.csv");
         if (!Files.isRegularFile(file)) {
@@ -101,7 +101,7 @@ public final class CourseAnswer {
         return Optional.of(json);
     }
 
-    /** How many steps the table has, the newest reward, and when its first step began and its last one ended; empty without a step. */
+    /** Number of steps, newest reward, start and end times; empty without a step. */
     static Optional<ObjectNode> ends(Path folder) {
         Path file = folder.resolve("steps.csv");
         try (RandomAccessFile bytes = new RandomAccessFile(file.toFile(), "r");
@@ -133,7 +133,7 @@ public final class CourseAnswer {
         }
     }
 
-    /** The same of a run without a folder, from its index. */
+    /** From the index, for a run without a folder. */
     public static ObjectNode of(RunIndex index, int epoch, MillraceConfig config) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         JsonNode answer = RunFacts.parsed(StepsAnswer.of(index, epoch, -1));
@@ -185,7 +185,6 @@ public final class CourseAnswer {
         }
     }
 
-    /** What people compare runs by. */
     private static void settings(ObjectNode json, JsonNode config) {
         for (String key : List.of(
                 "/task/kind",
@@ -204,7 +203,7 @@ public final class CourseAnswer {
         }
     }
 
-    /** The reward on held-out prompts beside the steps of a run: at each version that of the newest one evaluated so far. */
+    /** Held-out reward beside the steps: at each version that of the newest evaluation. */
     static final class HeldOutCourse {
         static final String NAME = "held_out_reward";
 
@@ -212,7 +211,7 @@ public final class CourseAnswer {
 
         private HeldOutCourse() {}
 
-        /** By the table that the run leaves in its folder; without one there is nothing at any version. */
+        /** From the table in the folder; without one, nothing. */
         static HeldOutCourse of(Path folder) throws IOException {
             HeldOutCourse course = new HeldOutCourse();
             Path file = folder.resolve("evaluations.csv");
@@ -230,7 +229,6 @@ public final class CourseAnswer {
             return course;
         }
 
-        /** By a run's index. */
         static HeldOutCourse of(RunIndex index, int epoch) {
             HeldOutCourse course = new HeldOutCourse();
             EvaluationIndex.read(index, epoch, row -> {
@@ -242,27 +240,27 @@ public final class CourseAnswer {
             return course;
         }
 
-        /** What is known by then; empty before the first evaluation. */
+        /** Empty before the first evaluation. */
         Optional<Double> at(double version) {
             return Optional.ofNullable(rewards.floorEntry((long) version)).map(Map.Entry::getValue);
         }
     }
 
-    /** The steps of a run's epoch, as the training log has them. */
+    /** Steps of an epoch from the training log. */
     public static final class StepsAnswer {
-        /** More than a screen has columns: of longer runs every so many steps. */
+        /** More than the columns of a screen; longer runs are thinned. */
         static final int MOST = 2000;
-        /** So many of the newest are always there: what is said of the last steps is said of them and no others. */
+        /** Newest steps that are never thinned. */
         private static final int NEWEST = 60;
-        /** Of steps that are numbered from the newest, which one is {@code back} 0; takes every how many. */
+        /** Thins steps numbered from the newest; takes the stride. */
         static final String CHOSEN = "(back % ? = 0 OR back < " + NEWEST + ")";
 
         private StepsAnswer() {}
 
         /**
-         * A JSON object with the steps, oldest first, of how many they were chosen, and how many the index has of all.
+         * Steps oldest first, their stride, and the number indexed.
          *
-         * @param after only steps on batches behind this one; -1 for all
+         * @param after only steps on later batches; -1 for all
          */
         public static String of(RunIndex index, int epoch, long after) {
             long all = all(index, epoch, -1);
@@ -280,7 +278,6 @@ public final class CourseAnswer {
                             + " WHERE epoch = ? AND batch > ?) WHERE " + CHOSEN + ") ORDER BY batch");
         }
 
-        /** The same of the newest steps alone, which are there at once however long the run is. */
         public static String newest(RunIndex index, int epoch) {
             long all = all(index, epoch, -1);
             return json(

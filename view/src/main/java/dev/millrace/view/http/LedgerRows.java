@@ -10,10 +10,7 @@ import dev.millrace.view.index.RunIndex;
 import java.time.Duration;
 import java.util.List;
 
-/**
- * What became of the rollouts by the index, with what those are like that were left out beside those that were trained on; and what the ledger itself says,
- * which reads all of the log.
- */
+/** What became of the rollouts, by the index; the full check reads the whole log. */
 public final class LedgerRows {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final int LETTERS = 200;
@@ -21,7 +18,6 @@ public final class LedgerRows {
 
     private LedgerRows() {}
 
-    /** Counts by state and reason, with their rewards and lengths. */
     public static ObjectNode of(RunIndex index) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         ArrayNode ends = json.putArray("ends");
@@ -55,7 +51,7 @@ public final class LedgerRows {
         return json;
     }
 
-    /** How the trained and the others spread over a number: one scale for both, so that they can be laid over each other. */
+    /** Trained and other rollouts over one scale. */
     private static void histogram(ObjectNode json, RunIndex index, String column, String name) {
         double[] range = new double[2];
         index.read(
@@ -77,7 +73,6 @@ public final class LedgerRows {
                 row -> bins.addArray().add(row.getLong(1)).add(row.getString(2)).add(row.getLong(3)));
     }
 
-    /** Refused records, the newest first. */
     public static ObjectNode letters(RunIndex index, String options) {
         ObjectNode json = JsonNodeFactory.instance.objectNode().put("options", options);
         ArrayNode reasons = json.putArray("reasons");
@@ -106,7 +101,6 @@ public final class LedgerRows {
         return json;
     }
 
-    /** Whether it adds up, by the ledger. */
     public static ObjectNode check(RunRecords records) {
         Account account = new LedgerReader(records).read(PATIENCE);
         ObjectNode json = JsonNodeFactory.instance

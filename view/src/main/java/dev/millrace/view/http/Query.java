@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 
-/** What an address asks: a path and named values. */
 final class Query {
     private final Map<String, String> values = new HashMap<>();
 
@@ -50,7 +49,7 @@ final class Query {
         return values;
     }
 
-    /** An address that asks for nothing that there is; the message is a sentence for the person. */
+    /** An unknown address; the message is for the user. */
     static final class BadRequestException extends Exception {
         private static final long serialVersionUID = 1L;
 

@@ -28,11 +28,11 @@ import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/** One batch decided again by another algorithm, through the engine of {@code millrace replay}: the same rollouts, and what would have become of each. */
+/** One batch decided again by another algorithm through the engine of {@code millrace replay}. */
 public final class RedecidedBatch {
     private RedecidedBatch() {}
 
-    /** The names that a batch can be decided by, beside keys of one's own. */
+    /** Named algorithms, besides keys as YAML. */
     public static Set<String> names() {
         Set<String> names = new LinkedHashSet<>(List.of("none"));
         names.addAll(NamedAlgorithms.all().keySet());
@@ -40,11 +40,9 @@ public final class RedecidedBatch {
     }
 
     /**
-     * The decision.
-     *
      * @param offset of the batch's record
-     * @param named one of {@link #names}, or keys of {@code algorithm} as YAML, put over the run's own
-     * @throws ConfigException if it is neither, or does not go with the run
+     * @param named one of {@link #names}, or keys of {@code algorithm} as YAML over the run's own
+     * @throws ConfigException if it is neither, or conflicts with the run
      */
     public static ObjectNode of(OpenRun run, long offset, String named) throws InterruptedException {
         Algorithm ofRun = run.config().algorithm();
@@ -82,7 +80,7 @@ public final class RedecidedBatch {
         }
     }
 
-    /** The batch as it was assembled, which is what another algorithm decides about too; the learner may have decided anew since. */
+    /** The batch as assembled; the learner may have decided again since. */
     private static Optional<LearnerBatch> recorded(OpenRun run, long offset) {
         return RolloutTrace.fetch(
                         run, new TopicPartition(run.recorded().topics().batches(), 0), offset)

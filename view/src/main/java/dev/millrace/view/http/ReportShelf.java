@@ -26,37 +26,34 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The pages that commands have written with {@code --report}: those in folders of reports, and those in the folders of runs. A page is known by the
- * report in it, whatever it is called. Thread-safe; a page is read again when it has changed.
+ * Report pages written by {@code --report} in report folders and run folders, recognised by content. Thread-safe;
+ * changed pages are read again.
  */
 public final class ReportShelf {
     private static final int DEPTH = 4;
     private static final int MOST = 500;
     private static final long MOST_BYTES = 64 << 20;
-    /** What a run keeps in its folder beside reports, thousands of files of it. */
+    /** Run folders without reports but thousands of files. */
     private static final Set<String> NO_REPORTS = Set.of("broker", "state", "models", "tokenizer", "checkpoints");
 
     private final List<Path> folders;
     private final Map<Path, Known> known = new ConcurrentHashMap<>();
 
-    /** @param folders to look in, beside those of the runs; one that is not there has no reports */
+    /** @param folders besides those of the runs; missing ones are empty */
     public ReportShelf(List<Path> folders) {
         this.folders = List.copyOf(folders);
     }
 
     /**
-     * A file that was looked at.
-     *
-     * @param about what a list says of it; null where it holds no report
-     * @param view the command that shows its run; empty if it names none
+     * @param about summary for the list; null without a report
+     * @param view command that shows its run; empty if none
      */
     private record Known(
             long modifiedMs, long size, @Nullable ObjectNode about, String view) {}
 
-    /** A page among all of them. */
     private record Found(Path file, Optional<RunSource> folderOf, Known known) {}
 
-    /** What there is, the newest first. */
+    /** Newest first. */
     public ObjectNode list(Collection<RunSource> runs) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         ArrayNode names = json.putArray("folders");
@@ -76,12 +73,12 @@ public final class ReportShelf {
         return json;
     }
 
-    /** The report of a name in the list, which alone says what may be read. */
+    /** By a name from the list, which alone grants access. */
     public Optional<ObjectNode> report(Collection<RunSource> runs, String id) {
         return Optional.ofNullable(found(runs).get(id)).flatMap(found -> read(found.file()));
     }
 
-    /** By their addresses: paths as the folders were named. */
+    /** By paths as the folders were named. */
     private Map<String, Found> found(Collection<RunSource> runs) {
         Map<String, Found> found = new LinkedHashMap<>();
         for (RunSource run : runs) {
@@ -163,7 +160,7 @@ public final class ReportShelf {
                 .put("written_ms", modifiedMs);
     }
 
-    /** The run in whose folder it lies, or that its command names. */
+    /** The run whose folder has it, or that its command names. */
     private static Optional<RunSource> run(Found found, Collection<RunSource> runs) {
         return found.folderOf()
                 .or(() -> runs.stream()

@@ -30,16 +30,10 @@ import java.util.Locale;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** The way of one rollout, every decision about it and every token of it. */
+/** Course of a rollout: every decision and token. */
 public final class RolloutAnswer {
     private RolloutAnswer() {}
 
-    /**
-     * What is on the log of a rollout.
-     *
-     * @param tokenizer by which its tokens are text; empty if they are none here
-     * @return empty if the index knows none of this name
-     */
     public static Optional<ObjectNode> of(
             OpenRun run, RunIndex index, String rolloutId, Optional<Tokenizer> tokenizer) {
         return RolloutTrace.of(run, index, rolloutId).map(trace -> json(run, index, rolloutId, trace, tokenizer));
@@ -157,7 +151,7 @@ public final class RolloutAnswer {
         trace.entries().stream().findFirst().ifPresent(found -> left(json, found, rollout, trace));
     }
 
-    /** What the stages left of it; where the learner decided anew the log says how many tokens it left, and not which. */
+    /** What the stages left; the log has only the count where the learner decided again. */
     private static void left(ObjectNode json, FoundEntry found, Rollout rollout, GroupTrace trace) {
         BatchEntry entry = found.entry();
         StepEntry word = trace.stepOf(found)

@@ -11,30 +11,29 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Rollouts of a run by what they are like: a list, or points of two of their numbers. */
+/** Rollouts by properties: a list, or points of two numbers. */
 public final class RolloutRows {
     private static final int MOST_ROWS = 500;
     private static final int POINTS = 4000;
 
-    /** What has become of a rollout, in the words of {@code millrace trace}; the ledger counts by the same order. */
+    /** State of a rollout in the words of {@code millrace trace} and the order of the ledger. */
     public static final String STATE =
             "CASE WHEN refused IS NOT NULL THEN 'refused' WHEN dropped IS NOT NULL THEN 'dropped'"
                     + " WHEN step.version IS NOT NULL THEN CASE WHEN trained_tokens > 0 THEN 'trained' ELSE 'masked' END"
                     + " WHEN rollout.batch IS NOT NULL THEN 'waits for its step' WHEN trajectory_offset IS NOT NULL THEN 'waits for its batch'"
                     + " ELSE 'waits to be scored and joined' END";
 
-    /** Rollouts with their steps. */
     public static final String FROM =
             " FROM rollout LEFT JOIN step ON step.epoch = rollout.epoch AND step.batch = rollout.batch";
 
-    /** Version at the start of the step less the oldest that sampled a token; before its step what its batch expected. */
+    /** Version at step start minus oldest sampling version; before the step, as expected by the batch. */
     public static final String STALENESS =
             "CASE WHEN step.version IS NOT NULL THEN step.version - (1 - step.starved) - version_min ELSE staleness END";
 
-    /** Why a rollout was refused or dropped, or which stage masked the last of its tokens. */
+    /** Why it was refused or dropped, or the stage that masked its last token. */
     public static final String REASON = "coalesce(refused, dropped, CASE WHEN trained_tokens = 0 THEN masked_by END)";
 
-    /** Columns that can be asked for, by the names that the page has for them. */
+    /** Queryable columns by the page's names. */
     private static final Map<String, String> COLUMNS = new LinkedHashMap<>();
 
     static {
@@ -65,12 +64,10 @@ public final class RolloutRows {
 
     private RolloutRows() {}
 
-    /** Conditions with their values. */
     private static final class Where {
         private final List<String> conditions = new ArrayList<>(List.of("tokens IS NOT NULL"));
         private final List<Object> values = new ArrayList<>();
 
-        /** @param query such as {@code state=trained}, {@code reward.from=0.5}, {@code tokens.to=100}, {@code contains=carry} in prompt or response */
         Where(Map<String, String> query) {
             query.forEach((name, value) -> {
                 if (name.equals("contains") && !value.isEmpty()) {
@@ -100,9 +97,9 @@ public final class RolloutRows {
     }
 
     /**
-     * A list.
-     *
-     * @param query conditions by column, {@code sort} (the newest trained first without it), {@code down} (1 for the largest first), {@code limit} and {@code offset}
+     * @param query conditions by column such as {@code state=trained}, {@code reward.from=0.5}, {@code
+     *     contains=carry}; {@code sort} (default: newest trained first), {@code down=1} for descending, {@code limit},
+     *     {@code offset}
      */
     public static ObjectNode list(RunIndex index, Map<String, String> query) {
         Where where = new Where(query);
@@ -152,7 +149,7 @@ public final class RolloutRows {
         return text.toString();
     }
 
-    /** Two numbers of each rollout, and its state; of many every so many, spread over the run by their places. */
+    /** Two numbers and state per rollout, thinned over the run. */
     public static Optional<ObjectNode> points(RunIndex index, Map<String, String> query) {
         String x = COLUMNS.get(query.getOrDefault("x", "tokens"));
         String y = COLUMNS.get(query.getOrDefault("y", "reward"));
@@ -179,7 +176,7 @@ public final class RolloutRows {
         return Optional.of(json);
     }
 
-    /** What there is to choose from: states with reasons, and generators. */
+    /** States with reasons, and generators. */
     public static ObjectNode choices(RunIndex index) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         ArrayNode states = json.putArray("states");

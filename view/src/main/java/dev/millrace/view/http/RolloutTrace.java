@@ -28,7 +28,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/** The records that tell of a rollout, fetched by the places that the index and they themselves name: what {@code millrace trace} finds by searching. */
+/** Records of a rollout, fetched by indexed position; {@code millrace trace} finds the same by searching. */
 final class RolloutTrace implements AutoCloseable {
     private final OpenRun run;
     private final RunTopics topics;
@@ -40,14 +40,13 @@ final class RolloutTrace implements AutoCloseable {
         this.fetcher = run.recorded().fetcher();
     }
 
-    /** What there is of a rollout; empty if the index knows none of this name. */
     static Optional<GroupTrace> of(OpenRun run, RunIndex index, String rolloutId) {
         try (RolloutTrace trace = new RolloutTrace(run)) {
             return trace.trace(index, rolloutId);
         }
     }
 
-    /** One record by its place; empty if it is not there, or not any more. */
+    /** Empty if it no longer exists. */
     static Optional<ConsumerRecord<byte[], byte[]>> fetch(OpenRun run, TopicPartition partition, long offset) {
         try (RecordFetcher fetcher = run.recorded().fetcher()) {
             return fetcher.fetch(partition, new long[] {offset}).stream().findFirst();
@@ -82,7 +81,7 @@ final class RolloutTrace implements AutoCloseable {
         }
     }
 
-    /** Where the index says that records of a rollout lie; -1 where there is none. */
+    /** Indexed positions of a rollout's records; -1 for none. */
     private record Places(
             int partition,
             long offset,

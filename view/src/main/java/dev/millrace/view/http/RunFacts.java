@@ -23,14 +23,13 @@ import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Which run it is, what it is after, and whether it continues. */
+/** Identity, goal and state of a run. */
 public final class RunFacts {
     private static final Logger LOG = LoggerFactory.getLogger(RunFacts.class);
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private RunFacts() {}
 
-    /** Of an opened run, or as much as is known of one that is not open yet. */
     public static ObjectNode of(ViewedRun run) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         json.put("name", run.source().name())
@@ -51,7 +50,6 @@ public final class RunFacts {
         return json;
     }
 
-    /** Of a run that nobody has opened. */
     public static ObjectNode of(RunSource source) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         Optional<String> summary = source.summary();
@@ -89,7 +87,7 @@ public final class RunFacts {
         return run.isGrowing() ? "running" : ended(run.source(), ended, hasStep);
     }
 
-    /** A run that ends in order leaves a summary; one that was killed, or ended before its first step, does not. */
+    /** An orderly end leaves a summary; a kill, or an end before the first step, does not. */
     private static String ended(RunSource source, boolean hasSummary, boolean hasStep) {
         return hasSummary
                 ? "finished"
@@ -102,7 +100,7 @@ public final class RunFacts {
                 .orElse(false);
     }
 
-    /** What tells a run from others: when it ran, its task and its model, as far as its folder says. */
+    /** Times, task and model, as far as the folder has them. */
     private static void put(ObjectNode json, RunSource source, Optional<ObjectNode> ends) {
         ends.ifPresent(found -> json.set("course", found));
         source.folder().map(RunDirectory::config).filter(Files::isRegularFile).ifPresent(file -> {
@@ -151,7 +149,7 @@ public final class RunFacts {
         stages(json.putArray("stages"), config.algorithm());
     }
 
-    /** What decides about a batch, in order, and by what: it weighs, masks, gives credit, or measures alone. */
+    /** Stages in order, and what each does: weigh, mask, credit or measure. */
     private static void stages(ArrayNode json, Algorithm algorithm) {
         for (Stage stage : algorithm.stages()) {
             json.addObject().put("name", stage.name()).put("does", does(stage, algorithm));

@@ -30,9 +30,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the page to callers that {@link HttpListener} admits. It answers GET alone.
- *
- * <p>{@link RequestThreads} answer, at most {@value #MOST} at once, of which each open page holds one for its events.
+ * Serves the page to callers that {@link HttpListener} admits; GET only. {@link RequestThreads} answer at most {@value
+ * #MOST} requests; each open page holds one for its events.
  */
 public final class ViewServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ViewServer.class);
@@ -50,12 +49,10 @@ public final class ViewServer implements AutoCloseable {
     }
 
     /**
-     * Opens the port and answers from then on.
-     *
-     * @param port 1 to 65535; 0 takes any free one
+     * @param port 0 for any free one
      * @param runs closed with the server
-     * @param reports beside those in the folders of runs
-     * @throws RefusedRequestException if the port is taken, or the token or certificate cannot be used
+     * @param reports besides those in the runs' folders
+     * @throws RefusedRequestException if the port is taken, or the token or certificate is unusable
      */
     public static ViewServer open(HttpConfig http, int port, ViewedRuns runs, ReportShelf reports) {
         HttpListener listener;
@@ -70,12 +67,10 @@ public final class ViewServer implements AutoCloseable {
         return view;
     }
 
-    /** Where the page is. */
     public String address() {
         return listener.url() + "/";
     }
 
-    /** The runs that it shows. */
     public ViewedRuns runs() {
         return runs;
     }
@@ -161,7 +156,7 @@ public final class ViewServer implements AutoCloseable {
         runs.close();
     }
 
-    /** Sends what is new of a run for as long as somebody listens. Of several events of a kind that wait, the newest alone is sent. */
+    /** Server-sent events of a run; of waiting events of a kind only the newest is sent. */
     static final class EventStream implements Consumer<Event> {
         private static final long BREATH_SECONDS = 5;
 
@@ -180,7 +175,7 @@ public final class ViewServer implements AutoCloseable {
             }
         }
 
-        /** Answers until the listener goes away, or the server is closed, which interrupts the thread. */
+        /** Runs until the client disconnects or the server interrupts. */
         static void answer(HttpExchange exchange, Events events) throws IOException {
             exchange.getResponseHeaders().set("Content-Type", "text/event-stream; charset=utf-8");
             exchange.getResponseHeaders().set("Cache-Control", "no-store");
@@ -226,7 +221,7 @@ public final class ViewServer implements AutoCloseable {
         }
     }
 
-    /** The page as one file, script and style in it, so that it can be saved and opened without a server. */
+    /** The page as one file with script and style inlined. */
     static final class PageFile {
         private static final String BEGIN = "<script id=\"app\" type=\"module\">";
         private static final String END = "</script>";
@@ -247,7 +242,7 @@ public final class ViewServer implements AutoCloseable {
             return new PageFile(bytes, policy(text.substring(begin, end)));
         }
 
-        /** Nothing but this script runs, and it talks to nobody but this server. */
+        /** Allows only this script, and connections only to this server. */
         private static String policy(String script) {
             return "default-src 'none'; script-src 'sha256-"
                     + Base64.getEncoder().encodeToString(DigestUtils.sha256(script))

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
-/** The evaluations of a run in its index: one of a version and its prompts, the newest record of it. */
+/** Evaluations in the index, the newest record per version and prompts. */
 public final class EvaluationIndex {
     static final String TABLE =
             "CREATE TABLE IF NOT EXISTS evaluation(epoch INTEGER, version INTEGER, data TEXT, finished_ms INTEGER,"
@@ -24,7 +24,6 @@ public final class EvaluationIndex {
         this.records = records;
     }
 
-    /** @return whether it is one of this run */
     boolean evaluation(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
         Optional<VersionEvaluation> decoded =
                 records.decoded(record, VersionEvaluation.class, VersionEvaluation::getRunId);
@@ -43,7 +42,7 @@ public final class EvaluationIndex {
         return true;
     }
 
-    /** Those of these topics that a run has: one of an earlier form has no evaluations. */
+    /** Topics that the run has: an older one has no evaluations. */
     public static List<String> without(List<String> all, RunTopics topics, LogReader log) {
         return log.consumer().listTopics(LOOK).containsKey(topics.evaluations())
                 ? all
@@ -52,7 +51,7 @@ public final class EvaluationIndex {
                         .toList();
     }
 
-    /** The evaluations of an epoch that can be compared, those on the prompts that were asked last, by version; as JSON. */
+    /** Comparable evaluations of an epoch, those on the newest prompts, by version. */
     public static void read(RunIndex index, int epoch, RunIndex.Row row) {
         index.read(
                 "SELECT json FROM evaluation WHERE epoch = ? AND data = (SELECT data FROM evaluation WHERE epoch = ?"

@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Statements of the writer of an index, each prepared once. */
+/** Prepared statements of the index writer. */
 final class IndexStatements implements AutoCloseable {
     private final Connection connection;
     private final Map<String, PreparedStatement> prepared = new HashMap<>();
@@ -26,7 +26,6 @@ final class IndexStatements implements AutoCloseable {
         return known;
     }
 
-    /** @return how many rows were changed */
     int run(String sql, @Nullable Object... values) throws SQLException {
         PreparedStatement statement = prepared(sql);
         for (int i = 0; i < values.length; i++) {
@@ -35,7 +34,7 @@ final class IndexStatements implements AutoCloseable {
         return statement.executeUpdate();
     }
 
-    /** The first column of the first row, as a text; null where there is none. */
+    /** First column of the first row; null if none. */
     @Nullable
     String text(String sql, Object... values) throws SQLException {
         PreparedStatement statement = prepared(sql);

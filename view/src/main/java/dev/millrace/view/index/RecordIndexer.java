@@ -44,8 +44,8 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts records of a run into its index, in whatever order they come, also twice. What does not decode or is of another run is passed over: the run's
- * own roles have refused it. Owned by one thread.
+ * Indexes records of a run in any order, also repeatedly. Skips undecodable records and those of other runs. Owned by
+ * one thread.
  */
 public final class RecordIndexer {
     private final RunTopics topics;
@@ -55,7 +55,7 @@ public final class RecordIndexer {
     private final LetterIndexer letters;
     private final EvaluationIndex evaluations;
 
-    /** @param tokenizer by which rollouts have text; empty if they have none here */
+    /** @param tokenizer decodes rollouts; empty if there is none */
     public RecordIndexer(RunTopics topics, String runId, SchemaRegistry registry, Optional<Tokenizer> tokenizer) {
         OwnRecords records = new OwnRecords(runId, registry);
         this.topics = topics;
@@ -66,7 +66,7 @@ public final class RecordIndexer {
         this.letters = new LetterIndexer(topics);
     }
 
-    /** Topics that are few and short records, of which the newest matter first. */
+    /** Topics with few short records, indexed newest first. */
     public static List<String> newest(RunTopics topics) {
         return List.of(
                 topics.trainingLog(),
@@ -76,25 +76,23 @@ public final class RecordIndexer {
                 topics.deadLetters());
     }
 
-    /** Topics with a record or more for each rollout. */
+    /** Topics with records per rollout. */
     public static List<String> many(RunTopics topics) {
         return List.of(topics.batches(), topics.rollouts(), topics.outcomes(), topics.trajectories(), topics.prompts());
     }
 
-    /** Where to read on from; empty for the beginning. */
     public static Optional<Long> position(RunIndex index, String topic, int partition) {
         return index.numbers("SELECT next FROM position WHERE topic = ? AND partition = ?", topic, partition).stream()
                 .findFirst();
     }
 
-    /** What was put in by one call. */
+    /** What one call indexed. */
     public record Taken(boolean steps, boolean letters) {}
 
     /**
-     * Puts records in, in one transaction.
+     * Indexes records in one transaction.
      *
-     * @param records of any topics
-     * @param positions whether to note that everything before them is in, by which a restart continues
+     * @param positions whether to note that everything before them is indexed
      */
     public Taken take(RunIndex index, Iterable<ConsumerRecord<byte[], byte[]>> records, boolean positions) {
         boolean[] found = new boolean[2];
@@ -150,7 +148,6 @@ public final class RecordIndexer {
         }
     }
 
-    /** Dead letters, and which of them were redriven. */
     static final class LetterIndexer {
         private final RunTopics topics;
 
@@ -158,7 +155,6 @@ public final class RecordIndexer {
             this.topics = topics;
         }
 
-        /** @return whether it is a letter or a mark */
         boolean letter(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
             Optional<RedriveMark> mark = RedriveMark.of(record);
             if (mark.isPresent()) {
@@ -209,9 +205,9 @@ public final class RecordIndexer {
         }
     }
 
-    /** A row for each rollout, to which prompt, rollout, trajectory, batch and outcome add in whatever order they come. */
+    /** One row per rollout, filled by its records in any order. */
     static final class RolloutIndexer {
-        /** Tokens at the end of a prompt, where its question is, and at the beginning of a response whose text is kept. */
+        /** Prompt tail and response head kept as text. */
         private static final int PROMPT_TOKENS = 60;
 
         private static final int RESPONSE_TOKENS = 120;
@@ -330,7 +326,7 @@ public final class RecordIndexer {
                     record.offset());
         }
 
-        /** Mean of proximal less behavior over the tokens that may be trained on; null without one. */
+        /** Mean proximal minus behavior log-prob over trainable tokens; null without one. */
         private static @Nullable Double logRatio(Trajectory trajectory) {
             ByteBuffer mask = trajectory.getMask();
             int length = PackedMask.length(mask);
@@ -418,9 +414,8 @@ public final class RecordIndexer {
         }
     }
 
-    /** Published versions, and who serves which since when. */
     static final class VersionIndexer {
-        /** The version that the first gap of an epoch follows; takes the epoch. */
+        /** Version before an epoch's first gap; takes the epoch. */
         private static final String BEFORE_GAP =
                 "(SELECT min(version) FROM version AS last WHERE epoch = ? AND NOT EXISTS"
                         + " (SELECT 1 FROM version AS next WHERE next.epoch = last.epoch AND next.version = last.version + 1))";
@@ -463,7 +458,7 @@ public final class RecordIndexer {
             }
         }
 
-        /** A learner deletes what does not extend its chain; what is on the chain stays. */
+        /** A learner deletes only versions off its chain. */
         private static void forget(ConsumerRecord<byte[], byte[]> record, IndexStatements statements)
                 throws SQLException {
             Optional<VersionKey> key = VersionKey.parse(record.key());
@@ -476,7 +471,7 @@ public final class RecordIndexer {
             }
         }
 
-        /** On the log: a delta's where it is one. */
+        /** Size on the log; a delta's if it is one. */
         private static long bytes(TensorEntry tensor) {
             return tensor.getEncodedBytes() == null ? tensor.getBytes() : tensor.getEncodedBytes();
         }
@@ -510,7 +505,7 @@ public final class RecordIndexer {
         }
     }
 
-    /** The steps of the training log, as the page draws them, and what a step said last of its batch's entries. */
+    /** Steps of the training log, and each step's last word on its batch's entries. */
     static final class StepIndexer {
         private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -520,10 +515,9 @@ public final class RecordIndexer {
             this.records = records;
         }
 
-        /** What a step has said of an entry: tokens trained on, and the stage that masked; null for none. */
+        /** Trained tokens and masking stage; null for none. */
         record LastWord(int trainedTokens, @Nullable String maskedBy) {}
 
-        /** @return whether the step is new */
         boolean step(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
             Optional<TrainingStep> decoded = records.decoded(record, TrainingStep.class, TrainingStep::getRunId);
             if (decoded.isEmpty()) {
@@ -603,7 +597,7 @@ public final class RecordIndexer {
             }
         }
 
-        /** What the step on a batch has said of its entries; none where it let the batch's word stand. */
+        /** Empty if the step left the batch's word unchanged. */
         static List<LastWord> lastWords(IndexStatements statements, int epoch, long batchId) throws SQLException {
             String entries = statements.text("SELECT entries FROM step WHERE epoch = ? AND batch = ?", epoch, batchId);
             if (entries == null) {
@@ -622,7 +616,7 @@ public final class RecordIndexer {
         }
     }
 
-    /** Decodes the records of one run. What does not decode or is of another run is passed over: the run's own roles have refused it. Owned by one thread. */
+    /** Decodes records of one run; skips undecodable ones and those of other runs. Owned by one thread. */
     static final class OwnRecords {
         private final String runId;
         private final SchemaRegistry registry;
@@ -633,7 +627,7 @@ public final class RecordIndexer {
             this.registry = registry;
         }
 
-        /** @param of the run that a record says it is of */
+        /** @param of returns the run id of a record */
         <T extends SpecificRecord> Optional<T> decoded(
                 ConsumerRecord<byte[], byte[]> record, Class<T> type, Function<T, String> of) {
             Deserializer<?> deserializer = deserializers.computeIfAbsent(

@@ -19,12 +19,11 @@ import org.sqlite.SQLiteConfig.JournalMode;
 import org.sqlite.SQLiteConfig.SynchronousMode;
 
 /**
- * The index of one run: a SQLite file. One writer at a time, any number of readers beside it; thread-safe.
- *
- * <p>It says nothing that the topics do not, so it is written without waiting for the disk: after a loss of power it is made anew.
+ * SQLite index of one run: one writer, any number of readers. Thread-safe. Derived from the topics, so written without
+ * fsync and rebuilt after a power failure.
  */
 public final class RunIndex implements AutoCloseable {
-    /** Of the tables; an index of another form is not read, and another folder is used. */
+    /** Schema version; another one uses another folder. */
     public static final int FORM = 3;
 
     private static final String FILE = "index.db";
@@ -60,12 +59,12 @@ public final class RunIndex implements AutoCloseable {
                     + " message TEXT, source TEXT, rollout TEXT, redriven INTEGER, PRIMARY KEY(partition, offset)) WITHOUT ROWID",
             EvaluationIndex.TABLE);
 
-    /** Readers that wait for the next question: to open one costs more than most questions. */
+    /** Pooled readers: opening one costs more than most queries. */
     private static final int KEPT_READERS = 4;
 
     private final Path file;
     private final Connection writer;
-    /** Of the writer, prepared once: what is new of a run that continues comes in many small transactions. */
+    /** Prepared once for the many small transactions of a growing run. */
     private final IndexStatements statements;
 
     private final BlockingDeque<Connection> readers = new LinkedBlockingDeque<>(KEPT_READERS);
@@ -73,13 +72,10 @@ public final class RunIndex implements AutoCloseable {
     private final AtomicLong stepChanges = new AtomicLong();
     private volatile boolean isClosed;
 
-    /** Reads rows of an answer. */
     public interface Row {
-        /** The next row; the result set stands on it and is not to be moved. */
         void read(ResultSet row) throws SQLException;
     }
 
-    /** Something that is done in one transaction. */
     interface Work {
         void run(IndexStatements statements) throws SQLException;
     }
@@ -90,11 +86,7 @@ public final class RunIndex implements AutoCloseable {
         this.statements = new IndexStatements(writer);
     }
 
-    /**
-     * Opens the index in a folder, made if it is not there.
-     *
-     * @throws IndexException if the folder cannot be written
-     */
+    /** @throws IndexException if the folder cannot be written */
     public static RunIndex open(Path folder) {
         try {
             Files.createDirectories(folder);
@@ -128,7 +120,7 @@ public final class RunIndex implements AutoCloseable {
         return java.sql.DriverManager.getConnection("jdbc:sqlite:" + file, properties);
     }
 
-    /** Does something as the one writer, whole or not at all. */
+    /** Runs one transaction as the only writer. */
     synchronized void write(Work work) {
         try {
             try {
@@ -144,7 +136,7 @@ public final class RunIndex implements AutoCloseable {
         }
     }
 
-    /** Counts what was written: while it stays, so do answers. */
+    /** Version of the contents: answers are valid while it is equal. */
     public long changes() {
         return changes.get();
     }
@@ -158,7 +150,7 @@ public final class RunIndex implements AutoCloseable {
         stepChanges.incrementAndGet();
     }
 
-    /** Reads rows beside the writer. */
+    /** Reads beside the writer. */
     public void read(String sql, List<?> arguments, Row row) {
         Connection reader = null;
         try {
@@ -202,14 +194,12 @@ public final class RunIndex implements AutoCloseable {
         }
     }
 
-    /** The first column of every row, as a number. */
     public List<Long> numbers(String sql, Object... arguments) {
         List<Long> numbers = new ArrayList<>();
         read(sql, List.of(arguments), row -> numbers.add(row.getLong(1)));
         return numbers;
     }
 
-    /** Whether it is the index in this folder. */
     public boolean isIn(Path folder) {
         return file.equals(folder.resolve(FILE));
     }
@@ -233,7 +223,7 @@ public final class RunIndex implements AutoCloseable {
         }
     }
 
-    /** The index could not be read or written. It holds nothing that the topics do not: removing its folder makes a new one. */
+    /** The index could not be read or written; delete its folder to rebuild it. */
     static final class IndexException extends RuntimeException {
         private static final long serialVersionUID = 1L;
 
