@@ -9,18 +9,16 @@ import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A call of {@code /chat/completions} or {@code /completions}, read and checked: whatever it asks for is done.
+ * A validated call of {@code /chat/completions} or {@code /completions}.
  *
  * @param conversation of a chat; null of a completion
- * @param text prompt of a completion; null where it is token ids, or a chat
- * @param ids prompt of a completion; null where it is a text, or a chat
- * @param choices answers to one prompt
- * @param maxTokens empty for as many as the run allows
- * @param logProbs whether the answer has the log-prob of each token
- * @param returnTokenIds whether it has token ids
- * @param endsWithUsage whether a stream's last piece has the usage
+ * @param text prompt of a completion; null for ids or a chat
+ * @param ids prompt of a completion; null for text or a chat
+ * @param choices answers per prompt
+ * @param maxTokens empty for the run's limit
+ * @param endsWithUsage the stream's last piece has the usage
  * @param sha256 of the body
- * @param repeated whether the client says that it repeats a call whose answer it did not get
+ * @param repeated the client retries a call whose answer was lost
  */
 record AgentCall(
         String model,
@@ -50,7 +48,7 @@ record AgentCall(
         return conversation != null && !conversation.tools().isEmpty();
     }
 
-    /** Reads the fields of a body, each of which is understood, left aside by name, or refused by name. */
+    /** Each field is used, ignored by name, or refused by name. */
     static AgentCall of(boolean chat, JsonNode body, String sha256, boolean repeated) {
         return new CallReader(body, chat).read(sha256, repeated);
     }

@@ -15,7 +15,6 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Answers as clients of the OpenAI API read them: made of the turns that are on the log, and of nothing else. */
 final class AnswerJson {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
@@ -24,7 +23,6 @@ final class AnswerJson {
     private final Tokenizer tokenizer;
     private final String model;
 
-    /** @param model that the answer names */
     AnswerJson(AgentCall call, Session session, Tokenizer tokenizer, String model) {
         this.call = call;
         this.session = session;
@@ -32,7 +30,6 @@ final class AnswerJson {
         this.model = model;
     }
 
-    /** The whole answer; one choice a turn. */
     ObjectNode answer(List<PlayedTurn> turns) {
         ObjectNode answer = head(call.isChat() ? "chat.completion" : "text_completion", turns.get(0));
         ArrayNode choices = answer.putArray("choices");
@@ -93,7 +90,7 @@ final class AnswerJson {
         return message;
     }
 
-    /** @param numbered whether each says which it is, as in a stream */
+    /** @param numbered with indices, as in a stream */
     static ArrayNode toolCalls(GivenAnswer answer, boolean numbered) {
         ArrayNode calls = NODES.arrayNode();
         for (int i = 0; i < answer.calls().size(); i++) {
@@ -110,12 +107,11 @@ final class AnswerJson {
     }
 
     /**
-     * A piece of a stream.
+     * A stream chunk.
      *
-     * @param delta what it adds to the message
-     * @param tokens that it adds; null where it adds none
-     * @param texts of these tokens, one each; empty without log-probs
-     * @param reason why the choice is over; null while it is not
+     * @param tokens added; null for none
+     * @param texts one per token; empty without log-probs
+     * @param reason of the choice's end; null until then
      */
     ObjectNode piece(
             String id,
@@ -155,7 +151,7 @@ final class AnswerJson {
         return piece;
     }
 
-    /** The last piece of a stream, where the caller wants its usage. */
+    /** Last chunk with the usage, if requested. */
     ObjectNode usagePiece(String id, long createdSeconds, List<PlayedTurn> turns) {
         ObjectNode piece = NODES.objectNode();
         piece.put("id", id);
@@ -191,7 +187,7 @@ final class AnswerJson {
         return usage;
     }
 
-    /** What the record says beside: which turns these are, where they go on from, and which versions sampled them. */
+    /** Extra fields: turns, parents and sampling versions. */
     private ObjectNode facts(List<PlayedTurn> turns) {
         ObjectNode facts = NODES.objectNode();
         facts.put("session", session.id().text());
@@ -280,7 +276,6 @@ final class AnswerJson {
         return all;
     }
 
-    /** A refusal. */
     static ObjectNode error(RefusedCallException refusal) {
         ObjectNode error = NODES.objectNode();
         ObjectNode inner = error.putObject("error");

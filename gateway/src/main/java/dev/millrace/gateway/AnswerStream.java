@@ -11,16 +11,13 @@ import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 
 /**
- * An answer on its way, piece by piece: what is certain to be given, as soon as it is. What may still turn out to be a stop text or
- * the call of a tool is held back, and so is the first half of a character.
- *
- * <p>The engine's thread hands tokens over; the caller's thread takes them.
+ * Streams an answer: holds back possible stop texts, tool calls and incomplete characters. The engine's thread adds
+ * tokens; the caller's thread takes them.
  */
 final class AnswerStream {
     private static final char HALF = '\uFFFD';
     private static final String[] NO_TEXTS = {};
 
-    /** Tokens of one choice. */
     record Tokens(int choice, int[] tokens, float[] logProbs) {}
 
     private final AgentCall call;
@@ -57,7 +54,6 @@ final class AnswerStream {
         Arrays.setAll(texts, choice -> new TokenTexts(tokenizer));
     }
 
-    /** Whom the engine is to tell of a choice's tokens. */
     TokenListener listener(int choice) {
         return (sampled, logProbs) -> handed.add(new Tokens(choice, sampled, logProbs));
     }
@@ -66,7 +62,6 @@ final class AnswerStream {
         return handed;
     }
 
-    /** The pieces that a stream begins with. */
     List<ObjectNode> first() {
         List<ObjectNode> pieces = new ArrayList<>();
         for (int choice = 0; call.isChat() && choice < call.choices(); choice++) {
@@ -78,7 +73,6 @@ final class AnswerStream {
         return pieces;
     }
 
-    /** The piece that tokens add. */
     ObjectNode next(Tokens more) {
         int choice = more.choice();
         int[] before = tokens[choice];
@@ -102,7 +96,7 @@ final class AnswerStream {
                 null);
     }
 
-    /** So many characters of the text will be given whatever follows. */
+    /** Number of characters that later tokens cannot retract. */
     private int certain(String text) {
         int end = text.length();
         while (end > 0 && text.charAt(end - 1) == HALF) {
@@ -118,7 +112,7 @@ final class AnswerStream {
         return end;
     }
 
-    /** Where a text that may be on its way begins. */
+    /** Start of a possibly incomplete {@code wanted}. */
     private static int before(String text, String wanted) {
         int there = text.indexOf(wanted);
         if (there >= 0) {
@@ -132,7 +126,6 @@ final class AnswerStream {
         return text.length();
     }
 
-    /** What was held back, calls of tools, reasons and usage, when the turns are on the log. */
     List<ObjectNode> last(List<PlayedTurn> turns) {
         List<ObjectNode> pieces = new ArrayList<>();
         for (int choice = 0; choice < turns.size(); choice++) {

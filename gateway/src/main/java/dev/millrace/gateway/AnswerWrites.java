@@ -10,15 +10,11 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.LongSupplier;
 
 /**
- * Answers on their way to callers. What a caller does not take in time is given up with its connection, so that callers who do not
- * read hold no thread for ever: nothing else ends a write of the JDK's server, which it does by the thread that answers.
- *
- * <p>A write is given up by an interrupt of its thread, which closes the connection.
- *
- * <p>Thread-safe.
+ * Writes answers with a time limit, since the JDK's server writes on the answering thread without one. A slow write is
+ * interrupted, which closes the connection. Thread-safe.
  */
 final class AnswerWrites implements AutoCloseable {
-    /** What a write may take, of a whole answer or of one event of a stream. */
+    /** Limit of a whole answer or one stream event. */
     static final long LONGEST_MS = 60_000;
 
     private static final long LOOK_MS = 1_000;
@@ -27,7 +23,7 @@ final class AnswerWrites implements AutoCloseable {
     private final Set<Write> underWay = new LinkedHashSet<>(); // guarded by this; the one begun first is first
     private final RegularLook watch;
 
-    /** A write that has begun. Guarded by the writes. */
+    /** Guarded by the writes. */
     private static final class Write {
         final Thread writer = Thread.currentThread();
         final long begunNanos;
@@ -42,21 +38,19 @@ final class AnswerWrites implements AutoCloseable {
         this(System::nanoTime);
     }
 
-    /** @param nanos a clock that only goes forward */
     AnswerWrites(LongSupplier nanos) {
         this.nanos = nanos;
         this.watch = new RegularLook("gateway-answers", LOOK_MS, this::look);
     }
 
-    /** From now on looks by itself, until it is closed. */
     void start() {
         watch.start();
     }
 
     /**
-     * Writes all of it and flushes.
+     * Writes and flushes.
      *
-     * @throws IOException if the caller is gone, or did not take it within {@value #LONGEST_MS} ms
+     * @throws IOException if the caller disconnected, or took longer than {@value #LONGEST_MS} ms
      */
     void write(OutputStream out, byte[] bytes) throws IOException {
         Write write = begin();
@@ -81,13 +75,13 @@ final class AnswerWrites implements AutoCloseable {
         return write;
     }
 
-    /** Nobody interrupts its thread any more; says whether nobody has. */
+    /** False if the thread was interrupted. */
     private synchronized boolean end(Write write) {
         underWay.remove(write);
         return !write.isGivenUp;
     }
 
-    /** Gives up what takes too long. */
+    /** Interrupts slow writes. */
     synchronized void look() {
         long now = nanos.getAsLong();
         for (Iterator<Write> each = underWay.iterator(); each.hasNext(); ) {
@@ -101,7 +95,7 @@ final class AnswerWrites implements AutoCloseable {
         }
     }
 
-    /** Writes that have begun and have not ended. */
+    /** Writes in progress. */
     synchronized int underWay() {
         return underWay.size();
     }

@@ -12,17 +12,14 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Bodies of calls, read before a call takes its place among {@code gateway.calls}: who sends slowly holds none. A body has a longest
- * length, a longest time and a least rate, and as many are read at once as there may be calls. One more takes the place of the one
- * that was begun first, so that a body that comes in one piece is read however many others do not end.
+ * Reads call bodies before the call takes a slot of {@code gateway.calls}, so slow senders hold none. A body has a
+ * size limit, a time limit and a least rate. Beyond as many bodies as calls the oldest is dropped.
  *
- * <p>A body is given up by an interrupt of the thread that reads it, which closes its connection: nothing else ends a read of the
- * JDK's server. Who sends a little now and then hears why, who is silent does not.
- *
- * <p>Thread-safe.
+ * <p>Interrupts the reading thread, which closes the connection, since the JDK's server has no other way. Slow senders
+ * receive the reason, silent ones do not. Thread-safe.
  */
 final class CallBodies implements AutoCloseable {
-    /** What a body may take before its rate counts: a connection begins slowly. */
+    /** Grace period of the rate. */
     static final long RATE_COUNTS_AFTER_MS = 2_000;
 
     private static final long LOOK_MS = 250;
@@ -33,7 +30,7 @@ final class CallBodies implements AutoCloseable {
     private final Set<Body> underWay = new LinkedHashSet<>(); // guarded by this; the one begun first is first
     private final RegularLook watch;
 
-    /** A body that is being read. Guarded by the bodies, but for what its thread alone writes. */
+    /** Guarded by the bodies, except for what only its thread writes. */
     private static final class Body {
         final Thread reader = Thread.currentThread();
         final long begunNanos;
@@ -51,23 +48,16 @@ final class CallBodies implements AutoCloseable {
         this(config, System::nanoTime);
     }
 
-    /** @param nanos a clock that only goes forward */
     CallBodies(GatewayConfig config, LongSupplier nanos) {
         this.config = config;
         this.nanos = nanos;
         this.watch = new RegularLook("gateway-bodies", LOOK_MS, this::look);
     }
 
-    /** From now on looks by itself, until it is closed. */
     void start() {
         watch.start();
     }
 
-    /**
-     * Reads a body to its end.
-     *
-     * @throws RefusedCallException if it is too long, too slow or takes too long, or makes room for another one
-     */
     byte[] read(InputStream in) throws IOException {
         Body body = begin();
         try {
@@ -119,7 +109,7 @@ final class CallBodies implements AutoCloseable {
         return body;
     }
 
-    /** Nobody interrupts its thread any more; says whether nobody has. */
+    /** False if the thread was interrupted. */
     private synchronized boolean end(Body body) {
         underWay.remove(body);
         return body.givenUp == null;
@@ -134,7 +124,7 @@ final class CallBodies implements AutoCloseable {
         body.reader.interrupt();
     }
 
-    /** Gives up what is too slow. */
+    /** Interrupts slow bodies. */
     synchronized void look() {
         for (Iterator<Body> each = underWay.iterator(); each.hasNext(); ) {
             Body body = each.next();
@@ -146,7 +136,7 @@ final class CallBodies implements AutoCloseable {
         }
     }
 
-    /** The reader's own look: it hears of no interrupt while bytes come, and can still say why. */
+    /** The reader's own check, which can still answer the reason. */
     private void look(Body body) {
         RefusedCallException why = tooSlow(body);
         if (why != null) {
@@ -168,7 +158,6 @@ final class CallBodies implements AutoCloseable {
                         + RATE_COUNTS_AFTER_MS / 1_000 + ", and " + body.read + " came in " + ms + " ms");
     }
 
-    /** Bodies that are being read. */
     synchronized int underWay() {
         return underWay.size();
     }
@@ -178,13 +167,12 @@ final class CallBodies implements AutoCloseable {
         watch.close();
     }
 
-    /** A daemon thread that looks again and again whether something takes too long, from its start until it is closed. */
+    /** A daemon thread that checks for timeouts until closed. */
     static final class RegularLook implements AutoCloseable {
         private final long everyMs;
         private final Runnable look;
         private final Thread thread;
 
-        /** @param look called by its thread alone */
         RegularLook(String name, long everyMs, Runnable look) {
             this.everyMs = everyMs;
             this.look = look;

@@ -18,7 +18,6 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the body of a call; one for each. */
 final class CallReader {
     private static final int MOST_CHOICES = 64;
     private static final int MOST_STOPS = 16;
@@ -41,7 +40,7 @@ final class CallReader {
             "return_token_ids",
             "logprobs");
     private static final Set<String> CHAT = Set.of("messages", "tools", "tool_choice", "max_completion_tokens");
-    /** Of no effect on what is sampled. */
+    /** Without effect on sampling. */
     private static final Set<String> ASIDE = Set.of(
             "user",
             "metadata",
@@ -50,7 +49,7 @@ final class CallReader {
             "safety_identifier",
             "prompt_cache_key",
             "parallel_tool_calls");
-    /** Known, and done only as it is when nobody asks. */
+    /** Known fields that are accepted only with these values. */
     private static final Map<String, Set<String>> HARMLESS = Map.of(
             "presence_penalty", Set.of("0", "0.0"),
             "frequency_penalty", Set.of("0", "0.0"),
@@ -160,7 +159,7 @@ final class CallReader {
         return message;
     }
 
-    /** A text, or parts of which all are texts. */
+    /** A text, or parts that are all texts. */
     private static String content(JsonNode content, String place) {
         if (content.isTextual()) {
             return content.textValue();
@@ -189,7 +188,7 @@ final class CallReader {
         return text.toString();
     }
 
-    /** Arguments are text on the wire, and templates read what they say. */
+    /** Arguments are text on the wire but objects in templates. */
     private static List<Map<String, Object>> toolCalls(JsonNode calls, String place) {
         List<Map<String, Object>> read = new ArrayList<>();
         if (isGiven(calls) && !calls.isArray()) {
@@ -324,7 +323,7 @@ final class CallReader {
         return value.asBoolean(false);
     }
 
-    /** The sampled token's alone. */
+    /** Only the sampled token's are supported. */
     private static boolean completionLogProbs(JsonNode value) {
         if (!value.isIntegralNumber() || value.intValue() != 0) {
             throw RefusedCallException.unsupported(

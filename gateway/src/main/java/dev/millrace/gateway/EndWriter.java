@@ -27,8 +27,8 @@ import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes the ends of sessions: their rollouts, the records of their ends, dead letters, what is served, and the offsets of prompts
- * that are finished with that, in one transaction. Owned by the role's thread, save {@link #close()}.
+ * Writes ended sessions in one transaction: rollouts, end records, dead letters, serving records, and offsets of
+ * finished prompts. Owned by the role's thread, except {@link #close()}.
  */
 final class EndWriter implements AutoCloseable {
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
@@ -65,12 +65,12 @@ final class EndWriter implements AutoCloseable {
                         0));
     }
 
-    /** Shuts out a predecessor of the same id; false if it was stopped before that. */
+    /** Fences a predecessor of the same id; false if stopped first. */
     boolean takeOver(BooleanSupplier isStopped) {
         return writer.takeOver(isStopped, () -> {});
     }
 
-    /** Unlike any other of a transaction's offsets. */
+    /** Unique in the metadata of a transaction's offsets. */
     String nextMark() {
         return markPrefix + marks++;
     }
@@ -78,9 +78,9 @@ final class EndWriter implements AutoCloseable {
     /**
      * Writes one transaction.
      *
-     * @param isCommitted asks the log whether offsets are committed
-     * @return false if nothing of it is on the log, since the group had moved on or the log did not take it
-     * @throws RuntimeException if it failed in a way that does not pass, or for longer than the run's patience
+     * @param isCommitted reads from the log whether offsets are committed
+     * @return false if nothing was written: the group moved on, or the log refused it
+     * @throws RuntimeException on a fatal failure, or after the run's patience
      */
     boolean write(
             List<SessionEnding> ends,

@@ -26,15 +26,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The role that lets agents play the run's samples: a generator whose environment is a program of somebody else, which speaks the
- * OpenAI API.
+ * Lets external agents play the run's samples over the OpenAI API.
  *
- * <p>It takes its prompts as a {@link dev.millrace.generator.sampling.Generator} does and in the same group, so each prompt is
- * played here or sampled there, never both.
+ * <p>Takes prompts in the same group as a {@link dev.millrace.generator.sampling.Generator}, so each prompt is played
+ * or sampled once.
  *
- * <p>Meters: {@code millrace.gateway.open.sessions}, {@code .free.samples}, {@code .sessions} by event, {@code .turns}, {@code
- * .branches}, {@code .rollouts}, {@code .call.seconds}, {@code .engine.seconds}, {@code .acknowledge.seconds} and {@code
- * .refused.calls} by reason, beside those of the engine, which are a generator's.
+ * <p>Meters: {@code millrace.gateway.open.sessions}, {@code .free.samples}, {@code .sessions} by event, {@code
+ * .turns}, {@code .branches}, {@code .rollouts}, {@code .call.seconds}, {@code .engine.seconds}, {@code
+ * .acknowledge.seconds} and {@code .refused.calls} by reason, and a generator's engine meters.
  */
 public final class Gateway implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Gateway.class);
@@ -60,13 +59,13 @@ public final class Gateway implements AutoCloseable {
     private volatile @Nullable String url;
 
     /**
-     * Of the policy's own engine.
+     * With the policy's own engine.
      *
-     * @param feed stays the caller's; it must outlive {@link #run()}
+     * @param feed not closed; must outlive {@link #run()}
      * @param environments that requests may name
-     * @param tokenizer the vocabulary of all prompts and answers, with the chat template
-     * @param tls what connections are made with
-     * @throws IllegalArgumentException if the configuration asks for what sessions cannot have, or names a token or certificate that is not there
+     * @param tokenizer with the chat template
+     * @throws IllegalArgumentException if the configuration is impossible for sessions, or a token or certificate is
+     *     missing
      */
     public Gateway(
             LogConnection connection,
@@ -103,7 +102,7 @@ public final class Gateway implements AutoCloseable {
         return bytes;
     }
 
-    /** Of another engine. */
+    /** With another engine. */
     public Gateway(
             LogConnection connection,
             PolicyFeed feed,
@@ -134,11 +133,11 @@ public final class Gateway implements AutoCloseable {
     }
 
     /**
-     * Answers agents until {@link #stop()}. Sessions that are open then stay open on the log, for whoever comes next.
+     * Serves agents until {@link #stop()}. Open sessions stay open on the log for a successor.
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
      * @throws IllegalArgumentException if the port cannot be opened
-     * @throws dev.millrace.log.transaction.TakenOverException if another gateway or generator has taken this one's id
+     * @throws dev.millrace.log.transaction.TakenOverException if another process has taken this one's id
      */
     public void run() {
         Optional<PolicyVersion> first =
@@ -208,22 +207,20 @@ public final class Gateway implements AutoCloseable {
         return new GatewayServer(config, token, tls, desk, counts, new CallBodies(config), new AnswerWrites());
     }
 
-    /** Tells somebody where agents reach it, once it listens. */
     public void whenListening(Consumer<String> other) {
         told = other;
     }
 
-    /** Where agents reach it; empty before it listens. */
+    /** Empty before it listens. */
     public Optional<String> url() {
         return Optional.ofNullable(url);
     }
 
-    /** Makes {@link #run()} finish. Thread-safe; returns at once. */
+    /** Thread-safe; returns at once. */
     public void stop() {
         stopped = true;
     }
 
-    /** Call after {@link #run()} has returned. */
     @Override
     public void close() {
         writer.close();

@@ -70,10 +70,10 @@ public record GatewayConfig(
     }
 
     /**
-     * What may be kept of conversations between their turns, in bytes.
+     * KV-cache bytes between turns.
      *
-     * @param precision of the engine that keeps it
-     * @throws IllegalArgumentException if something is to be kept of one that cannot be gone on with as if nothing had been
+     * @param precision of the engine
+     * @throws IllegalArgumentException if that precision cannot be resumed exactly
      */
     public long prefixBytes(Precision precision) {
         boolean isCoarse = precision != Precision.F32;
@@ -94,7 +94,6 @@ public record GatewayConfig(
         }
     }
 
-    /** On loopback, for 2000 sessions of an hour. */
     public static GatewayConfig defaults() {
         return new GatewayConfig(
                 false,

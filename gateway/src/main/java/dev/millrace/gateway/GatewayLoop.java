@@ -43,10 +43,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the role's thread does, over and over: read prompts, go on with sessions that were open before, end those whose time is over,
- * write ends, say what is served.
- *
- * <p>Owned by that thread, save {@link #end}.
+ * Loop of the role's thread: reads prompts, restores open sessions, ends overdue ones, writes ends, reports serving.
+ * Owned by that thread, except {@link #end}.
  */
 final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(2); // a turn waits for half of it
@@ -101,7 +99,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         this.quarantine = new QuarantineWatch(config.id(), "gateway", quarantines, prompts);
     }
 
-    /** Continues until it is stopped; ends that were asked for by then are written. Sessions stay open on the log. */
+    /** Runs until stopped, then writes pending ends. Open sessions stay on the log. */
     void run(BooleanSupplier stopped) {
         while (!stopped.getAsBoolean()) {
             engine.requireAlive();
@@ -117,7 +115,6 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         write(() -> false, true);
     }
 
-    /** A session is to end; from any thread. Its ending says when it is written. */
     void end(SessionEnding ending) {
         ends.add(ending);
     }
@@ -147,7 +144,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         }
     }
 
-    /** An end without a verdict, of the newest turn's branch. */
+    /** An end without a verdict, on the newest turn's branch. */
     private SessionEnding overdue(Session session, String error) {
         List<PlayedTurn> turns = session.turns();
         if (turns.isEmpty()) {
@@ -297,18 +294,13 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                                 + " was finished by another session, so that this one has none; open another one"));
     }
 
-    /** Leaves the group, after the last write. */
+    /** Leaves the group; call after the last write. */
     @Override
     public void close() {
         prompts.close();
     }
 
-    /**
-     * What sessions of a partition's prompts have been through with whoever had the partition before: read from the log with its first prompt, and gone
-     * on with as the prompts come.
-     *
-     * <p>Owned by the role's thread.
-     */
+    /** Sessions of a partition's previous owner, read from the log with its first prompt. Owned by the role's thread. */
     static final class EarlierSessions {
         private final SessionTable sessions;
         private final SessionLog log;
@@ -318,11 +310,11 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         private final GatewayMeters meters;
         private final Clock clock;
         private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
-        /** Samples that were finished before, by partition and offset of the prompt that released them. */
+        /** Finished samples by partition and prompt offset. */
         private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
-        /** Partitions of which what sessions have been through is read. */
+        /** Partitions with known history. */
         private final Set<Integer> known = new HashSet<>();
-        /** Those that came and of which it is not. */
+        /** Assigned partitions with unknown history. */
         private final Set<TopicPartition> arrived = new HashSet<>();
 
         EarlierSessions(
@@ -342,20 +334,16 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             this.clock = clock;
         }
 
-        /** Whether some wait for their prompt. */
+        /** True if sessions wait for their prompt. */
         boolean areThere() {
             return !readBack.isEmpty();
         }
 
-        /** The partitions are this gateway's. */
         void arrive(Set<TopicPartition> partitions) {
             arrived.addAll(partitions);
         }
 
-        /**
-         * Learns of partitions in which no prompt waits that their sessions are over: an agent that asks one of them again, since nobody
-         * answered it, hears so, and does not ask for as long as no prompt comes.
-         */
+        /** Reads ends in partitions without pending prompts, so that retries of ended sessions are answered. */
         void readIdle(PromptSource prompts) {
             for (TopicPartition partition : Set.copyOf(arrived)) {
                 if (known.contains(partition.partition())) {
@@ -371,7 +359,6 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             }
         }
 
-        /** The partitions are somebody else's. */
         void forget(Set<TopicPartition> partitions) {
             arrived.removeAll(partitions);
             partitions.forEach(partition -> {
@@ -382,9 +369,9 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         }
 
         /**
-         * Takes a prompt up, with the sessions of its samples that are not over.
+         * Restores the open sessions of a prompt.
          *
-         * @return requests of a sample each that are finished with that, this prompt once for each
+         * @return requests that are thereby finished, once per sample
          */
         List<AcceptedPrompt> goOn(AcceptedPrompt prompt) {
             int partition = prompt.partition().partition();
@@ -425,7 +412,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             return finished;
         }
 
-        /** A session was ended before, or a further branch of it became a rollout. */
+        /** Notes an ended session or an extra branch. */
         private void hasEnded(SessionEvent end) {
             sessions.remember(end);
             finishedBefore
@@ -441,7 +428,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                                     || event.getKind() == SessionEventKind.RETURNED);
         }
 
-        /** A session that was open when its gateway ended. */
+        /** Restores a session left open by its gateway. */
         private void restore(AcceptedPrompt prompt, List<SessionEvent> events) {
             SessionEvent first = events.get(0);
             String text = first.getSessionId();

@@ -44,7 +44,7 @@ final class GatewayMeters {
                 .register(registry);
     }
 
-    /** How a session changed: opened, completed, overdue, returned, restored. */
+    /** @param how opened, completed, overdue, returned, or restored */
     void session(String how) {
         registry.counter("millrace.gateway.sessions", "event", how).increment();
     }

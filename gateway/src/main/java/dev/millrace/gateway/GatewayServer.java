@@ -33,8 +33,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The gateway's HTTP side: reads a call within its limits, hands it on, and writes the answer or an error as clients of the OpenAI
- * API, or Anthropic's, know it. A thread for each call that is under way.
+ * HTTP side of the gateway: reads calls within limits, and writes answers or errors in OpenAI's or Anthropic's format.
+ * One thread per call.
  */
 final class GatewayServer implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GatewayServer.class);
@@ -56,12 +56,11 @@ final class GatewayServer implements AutoCloseable {
     private final ExecutorService streams;
 
     /**
-     * Opens the port; calls are answered from {@link #start} on.
+     * Opens the port; serves after {@link #start}.
      *
-     * @param token that every call must carry
-     * @param tls what connections are made with; empty for none
-     * @param bodies of its calls; closed with it
-     * @param writes of its answers; closed with it
+     * @param token required of every call
+     * @param bodies closed with this
+     * @param writes closed with this
      * @throws IllegalArgumentException if the port cannot be opened
      */
     GatewayServer(
@@ -118,7 +117,7 @@ final class GatewayServer implements AutoCloseable {
         server.start();
     }
 
-    /** Where agents reach it, without a slash at the end. */
+    /** Without a trailing slash. */
     String url() {
         return config.publicUrl().isEmpty() ? HttpListener.url(server, config.host()) : config.publicUrl();
     }
@@ -142,7 +141,7 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    /** Bodies of calls that are being read. */
+    /** Bodies being read. */
     int bodiesUnderWay() {
         return bodies.underWay();
     }
@@ -151,7 +150,7 @@ final class GatewayServer implements AutoCloseable {
         return exchange.getRequestMethod().equals("POST");
     }
 
-    /** Takes a place among the calls once all of the call is there, and leaves it once all of its answer is: agents may be slow. */
+    /** Holds a call slot from complete body to complete answer: agents may be slow. */
     private void answer(HttpExchange exchange, byte[] body) throws IOException {
         if (!calls.tryAcquire()) {
             throw RefusedCallException.tooMany(
@@ -187,7 +186,7 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    /** Ends the connection and not the call alone, behind which the rest of its body would be read. */
+    /** Closes the connection: otherwise the rest of the body would be read. */
     private static void hangUp(HttpExchange exchange) {
         Thread.currentThread().interrupt(); // no channel is read by a thread that is interrupted
         exchange.close();
@@ -268,7 +267,7 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    /** OpenAI's clients and Anthropic's say how often they have tried before. */
+    /** Clients send their retry count. */
     private static boolean isRepeated(HttpExchange exchange) {
         String tries = exchange.getRequestHeaders().getFirst("X-Stainless-Retry-Count");
         return tries != null && !tries.equals("0");
@@ -306,7 +305,7 @@ final class GatewayServer implements AutoCloseable {
         out.close();
     }
 
-    /** What is refused before its first token is refused as any call is. */
+    /** Failures before the first token are plain errors. */
     private static AnswerStream.@Nullable Tokens awaitFirst(
             AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
         AnswerStream.Tokens first = await(answer, played);
@@ -323,7 +322,7 @@ final class GatewayServer implements AutoCloseable {
         return first;
     }
 
-    /** The next tokens; null where none come any more. */
+    /** Null at the end. */
     private static AnswerStream.@Nullable Tokens await(
             AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
         try {
@@ -366,10 +365,7 @@ final class GatewayServer implements AutoCloseable {
         streams.shutdownNow();
     }
 
-    /**
-     * A stream as Anthropic's clients read it: events with a name each, and blocks of content that begin and end. Made of the pieces that
-     * clients of the OpenAI API are given.
-     */
+    /** Anthropic's stream: named events and content blocks, made from OpenAI chunks. */
     static final class MessagesStream implements StreamForm {
         private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
@@ -468,18 +464,15 @@ final class GatewayServer implements AutoCloseable {
         }
     }
 
-    /** How a stream is written for a kind of client. One for each stream. */
+    /** Stream format of a client; one per stream. */
     private interface StreamForm {
-        /** What a piece of it is. */
         String of(ObjectNode piece);
 
-        /** Its end, when the turns are on the log. */
+        /** Call when the turns are on the log. */
         String end(List<PlayedTurn> turns);
 
-        /** That it has none. */
         String failed(RefusedCallException refusal);
 
-        /** As clients of the OpenAI API read it. */
         final class Chunks implements StreamForm {
             @Override
             public String of(ObjectNode piece) {

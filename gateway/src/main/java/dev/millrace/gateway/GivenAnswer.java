@@ -13,16 +13,14 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * What a caller was given of a turn, by which it is known again when it comes back in a later prompt.
+ * A turn as given to its caller, to recognise it in later prompts.
  *
- * @param content text beside the calls
- * @param calls of tools
- * @param callPrefix with which the calls' ids begin
- * @param written text of the sampled tokens up to a stop token, which stands in later prompts
+ * @param content beside tool calls
+ * @param callPrefix of tool call ids
+ * @param written sampled text up to a stop token
  */
 record GivenAnswer(String content, List<ToolCall> calls, String callPrefix, String written) {
 
-    /** @param format in which calls are looked for */
     static GivenAnswer of(
             String sessionId, SessionTurn turn, Tokenizer tokenizer, List<Integer> stopTokens, ToolFormat format) {
         Optional<WrittenText> read =
@@ -34,13 +32,13 @@ record GivenAnswer(String content, List<ToolCall> calls, String callPrefix, Stri
                 written(PackedInts.toArray(turn.getSampledTokens()), tokenizer, stopTokens));
     }
 
-    /** Text of tokens, without a stop token at their end. */
+    /** Text without a final stop token. */
     static String written(int[] tokens, Tokenizer tokenizer, List<Integer> stopTokens) {
         boolean stopped = tokens.length > 0 && stopTokens.contains(tokens[tokens.length - 1]);
         return tokenizer.decode(stopped ? Arrays.copyOf(tokens, tokens.length - 1) : tokens);
     }
 
-    /** Whether a message of the assistant is this answer, unchanged. */
+    /** True if the assistant message is this answer, unchanged. */
     boolean isSaidBy(Map<String, Object> message) {
         if (!(message.get("tool_calls") instanceof List<?> given)) {
             return calls.isEmpty() && content.equals(message.get("content"));

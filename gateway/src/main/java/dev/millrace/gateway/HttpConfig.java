@@ -16,12 +16,11 @@ public record HttpConfig(String host, String tokenVariable, HttpTls tls) {
         requireTokenOffLoopback(host, tokenVariable);
     }
 
-    /** On loopback, without TLS. */
     public static HttpConfig defaults() {
         return new HttpConfig("127.0.0.1", "", HttpTls.none());
     }
 
-    /** @throws IllegalArgumentException if the host is not on loopback and there is no token */
+    /** @throws IllegalArgumentException off loopback without a token */
     static void requireTokenOffLoopback(String host, String tokenVariable) {
         if (!isLoopback(host) && tokenVariable.isEmpty()) {
             throw new IllegalArgumentException(

@@ -1,14 +1,11 @@
 package dev.millrace.gateway;
 
-/**
- * What the JDK's server reads from system properties once in a process, when its first server is made: so it is set before, by
- * whoever makes one.
- */
+/** System properties of the JDK's HTTP server, which reads them once, so they are set before the first server. */
 public final class HttpDefaults {
-    /** Of headers and body together. */
+    /** Headers and body. */
     static final int LONGEST_REQUEST_S = 60;
 
-    /** Of one server: a connection more is closed at once. JDKs before 17.0.5 do not know of it. */
+    /** Per server; JDKs before 17.0.5 ignore it. */
     private static final int MOST_CONNECTIONS = 10_000;
 
     private static final int READ_BEHIND_A_REFUSAL = 16 << 20;
@@ -16,8 +13,8 @@ public final class HttpDefaults {
     private HttpDefaults() {}
 
     /**
-     * Answers leave at once, requests that do not end are given up, agents keep their connections up to a bound, and who sends too much hears so:
-     * a connection that is closed while bytes of the body are unread is reset, and the answer lost. What is set stays.
+     * Sets no delay, a request timeout, a bounded number of idle connections, and draining of refused bodies, without
+     * which a reset would lose the answer.
      */
     public static void apply() {
         setUnlessSet("sun.net.httpserver.nodelay", "true"); // else each answer waits 40 ms for an acknowledgement

@@ -41,8 +41,8 @@ import org.apache.kafka.common.security.ssl.DefaultSslEngineFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An HTTP port of this process. With a token it admits callers that send it, as a bearer token or, as browsers do, as the password of any
- * user. Without one it admits {@link LocalCallers}.
+ * An HTTP port. With a token it admits callers that send it as bearer token or password of any user; without one,
+ * {@link LocalCallers}.
  */
 public final class HttpListener implements AutoCloseable {
     private final HttpConfig config;
@@ -58,12 +58,12 @@ public final class HttpListener implements AutoCloseable {
     }
 
     /**
-     * Opens a port; it answers once it is started.
+     * Opens a port; serves after {@link #start}.
      *
-     * @param port 1 to 65535; 0 takes any free one
-     * @param option that names it, for messages
-     * @param threads that answer; closed with the listener
-     * @throws IllegalArgumentException if the port is taken, with its cause, or the token or certificate cannot be used
+     * @param port 0 for any free one
+     * @param option names it in messages
+     * @param threads closed with the listener
+     * @throws IllegalArgumentException if the port is taken (with its cause), or token or certificate are unusable
      */
     public static HttpListener open(HttpConfig config, int port, String option, RequestThreads threads) {
         return open(config, port, option, threads, System.getenv());
@@ -99,19 +99,19 @@ public final class HttpListener implements AutoCloseable {
         return server;
     }
 
-    /** Where a listener of this address is, without a slash at the end. */
+    /** Without a trailing slash. */
     static String url(HttpServer server, String host) {
         return (server instanceof HttpsServer ? "https://" : "http://")
                 + (host.contains(":") ? "[" + host + "]" : host) + ":"
                 + server.getAddress().getPort();
     }
 
-    /** What connections are made with; empty if there is no TLS. As {@link Certificate#context}. */
+    /** Empty without TLS. As {@link Certificate#context}. */
     static Optional<SSLContext> context(HttpTls tls, Clock clock) {
         return tls.isOn() ? Optional.of(Certificate.context(tls, clock)) : Optional.empty();
     }
 
-    /** Answers admitted callers at a path and below it. */
+    /** Serves admitted callers at and below a path. */
     public void serve(String path, HttpHandler handler) {
         HttpContext context = context(path, handler);
         if (token.isAsked()) {
@@ -121,7 +121,7 @@ public final class HttpListener implements AutoCloseable {
         }
     }
 
-    /** Answers every caller at a path; the answers must hold no secret. */
+    /** Serves everyone; answers must hold no secret. */
     public void serveEveryone(String path, HttpHandler handler) {
         context(path, handler);
     }
@@ -132,18 +132,16 @@ public final class HttpListener implements AutoCloseable {
         return context;
     }
 
-    /** Begins to answer. */
     public void start() {
         server.setExecutor(threads);
         server.start();
     }
 
-    /** The port that is open. */
     public int port() {
         return server.getAddress().getPort();
     }
 
-    /** Where it is, without a slash at the end. */
+    /** Without a trailing slash. */
     public String url() {
         return url(server, config.host());
     }
@@ -154,7 +152,6 @@ public final class HttpListener implements AutoCloseable {
         threads.close();
     }
 
-    /** Admits callers by a token. */
     private static final class TokenCheck extends BasicAuthenticator {
         private final HttpToken token;
 
@@ -177,15 +174,13 @@ public final class HttpListener implements AutoCloseable {
         }
     }
 
-    /** Reads what a listener shows to its callers, as Kafka's clients read theirs, and refuses what no caller would take. */
+    /** Loads certificates as Kafka's clients do, and refuses unusable ones. */
     static final class Certificate {
         private Certificate() {}
 
         /**
-         * What connections are made with.
-         *
-         * @throws IllegalArgumentException if a file is not there or cannot be read, a password is wrong, the key is not the
-         *     certificate's, or the certificate is not valid at this time
+         * @throws IllegalArgumentException if a file is unreadable, a password wrong, the key not the certificate's,
+         *     or the certificate not valid now
          */
         static SSLContext context(HttpTls tls, Clock clock) {
             String password = SecretSettings.text("http.tls.password", tls.password());
@@ -240,7 +235,7 @@ public final class HttpListener implements AutoCloseable {
             }
         }
 
-        /** What a file holds, byte for byte. */
+        /** Byte for byte. */
         private static String text(String setting, String path) {
             try {
                 return new String(Files.readAllBytes(Path.of(path)), StandardCharsets.ISO_8859_1);
@@ -285,7 +280,7 @@ public final class HttpListener implements AutoCloseable {
             }
         }
 
-        /** Whether what the one signs the other knows. */
+        /** True if the key pair matches. */
         private static boolean isOf(PrivateKey key, X509Certificate certificate) throws GeneralSecurityException {
             String kind = key.getAlgorithm();
             String algorithm = switch (kind) {
@@ -308,7 +303,7 @@ public final class HttpListener implements AutoCloseable {
         }
     }
 
-    /** The token that calls must carry, if they must carry one. */
+    /** The bearer token, if one is required. */
     static final class HttpToken {
         private static final int LEAST = 16;
 
@@ -319,11 +314,9 @@ public final class HttpListener implements AutoCloseable {
         }
 
         /**
-         * The token that the environment has.
-         *
-         * @param key that names the variable, for messages
+         * @param key configuration key, for messages
          * @param variable empty for none
-         * @throws IllegalArgumentException if the variable is not there, or holds too short a token
+         * @throws IllegalArgumentException if the variable is missing or the token too short
          */
         static HttpToken of(String key, String variable, Map<String, String> environment) {
             if (variable.isEmpty()) {
@@ -339,12 +332,12 @@ public final class HttpListener implements AutoCloseable {
             return new HttpToken(("Bearer " + token).getBytes(StandardCharsets.UTF_8));
         }
 
-        /** Whether calls must carry one. */
+        /** True if calls must carry a token. */
         boolean isAsked() {
             return expected != null;
         }
 
-        /** Whether a call may come in with this header; looks at all of it, however it differs. */
+        /** Compares in constant time. */
         boolean lets(@Nullable String authorization) {
             return expected == null
                     || authorization != null

@@ -32,12 +32,10 @@ public record HttpTls(String certificate, String key, String keyStore, SecretTex
         }
     }
 
-    /** No TLS. */
     public static HttpTls none() {
         return new HttpTls("", "", "", SecretText.ofSetting("password", ""));
     }
 
-    /** Whether there is any. */
     public boolean isOn() {
         return !certificate.isEmpty() || !keyStore.isEmpty();
     }

@@ -11,16 +11,15 @@ import java.util.Locale;
 import java.util.Set;
 
 /**
- * Lets a call to a port without a token through only if it names this machine by a name of its own, and if no page of another machine sent
- * it: a browser names both, in {@code Host} and {@code Origin}. So no page that a browser shows can read or write through the port, whatever its
- * name resolves to.
+ * Admits calls to a port without a token only if {@code Host} and {@code Origin} name this machine, so that pages of
+ * other sites cannot use the port (DNS rebinding).
  */
 public final class LocalCallers extends Filter {
     private static final Set<String> LOOPBACK = Set.of("127.0.0.1", "localhost", "[::1]");
 
     private final Set<String> names = new HashSet<>(LOOPBACK);
 
-    /** @param names further names that callers know it by, without a port */
+    /** @param names further host names without port */
     public LocalCallers(String... names) {
         for (String name : names) {
             this.names.add(

@@ -12,17 +12,12 @@ import dev.millrace.schemas.TokenUsage;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** An answer as Anthropic's clients read it: made of the turn that is on the log. */
 final class MessagesAnswer {
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private MessagesAnswer() {}
 
-    /**
-     * The whole answer.
-     *
-     * @param chat the same as clients of the OpenAI API are given it
-     */
+    /** @param chat the same answer in OpenAI's format */
     static ObjectNode of(PlayedTurn turn, AgentCall call, ObjectNode chat) {
         ObjectNode answer =
                 head("msg_" + chat.path("id").asText(), chat.path("model").asText());
@@ -61,7 +56,6 @@ final class MessagesAnswer {
         }
     }
 
-    /** Why it is over. */
     static void end(ObjectNode into, PlayedTurn turn, AgentCall call) {
         FinishReason reason = turn.record().getFinishReason();
         String stop = reason == FinishReason.STOP ? stopText(turn, call) : null;
@@ -73,7 +67,7 @@ final class MessagesAnswer {
         into.put("stop_sequence", stop);
     }
 
-    /** The first of the stop texts that was written; null where a stop token ended it. */
+    /** First stop text written; null after a stop token. */
     private static @Nullable String stopText(PlayedTurn turn, AgentCall call) {
         String first = null;
         int at = Integer.MAX_VALUE;
@@ -98,7 +92,6 @@ final class MessagesAnswer {
                 .put("output_tokens", usage.getCompletionTokens());
     }
 
-    /** A refusal. */
     static ObjectNode error(RefusedCallException refusal) {
         ObjectNode error = JsonNodeFactory.instance.objectNode().put("type", "error");
         error.putObject("error")

@@ -9,8 +9,8 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A call of {@code /v1/messages}, as Anthropic's clients make it, put as the chat that says the same: with {@code system} as the first
- * message, results of tools as messages of their own, and tools as functions.
+ * Converts a call of {@code /v1/messages} to a chat: {@code system} becomes the first message, tool results become
+ * messages, tools become functions.
  */
 final class MessagesCall {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -27,7 +27,7 @@ final class MessagesCall {
             "tools",
             "tool_choice",
             "thinking");
-    /** Of no effect on what is sampled. */
+    /** Without effect on sampling. */
     private static final Set<String> ASIDE = Set.of("metadata", "service_tier", "cache_control");
 
     private final JsonNode body;
@@ -36,7 +36,7 @@ final class MessagesCall {
         this.body = body;
     }
 
-    /** @throws RefusedCallException naming what is not done, or not as it should be */
+    /** @throws RefusedCallException naming the unsupported or invalid field */
     static ObjectNode asChat(JsonNode body) {
         if (!body.isObject()) {
             throw RefusedCallException.invalid(null, "the body must be a JSON object");
@@ -110,7 +110,6 @@ final class MessagesCall {
         }
     }
 
-    /** Results of tools are messages of their own; what is said between them stays where it is. */
     private static void putUser(JsonNode blocks, String place, ArrayNode into) {
         StringBuilder said = new StringBuilder();
         boolean isSaid = false;
@@ -166,7 +165,7 @@ final class MessagesCall {
         }
     }
 
-    /** A text, a block of text, or a list of these. */
+    /** A text, a text block, or a list of these. */
     private static String text(JsonNode content, String place) {
         if (content.isTextual()) {
             return content.textValue();

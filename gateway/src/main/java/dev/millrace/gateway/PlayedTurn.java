@@ -9,15 +9,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A turn of a session, acknowledged, and the turns before it on its branch. Immutable.
+ * An acknowledged turn and its predecessors. Immutable.
  *
- * @param record as it is on the log
- * @param parent the turn that it continues from; null where it begins with a prompt of its own
- * @param answer what its caller was given
+ * @param record on the log
+ * @param parent null for a prompt of its own
+ * @param answer given to the caller
  */
 record PlayedTurn(SessionTurn record, @Nullable PlayedTurn parent, GivenAnswer answer) {
 
-    /** From the branch's first turn to this one. */
     List<PlayedTurn> branch() {
         Deque<PlayedTurn> turns = new ArrayDeque<>();
         for (PlayedTurn turn = this; turn != null; turn = turn.parent) {
@@ -26,7 +25,7 @@ record PlayedTurn(SessionTurn record, @Nullable PlayedTurn parent, GivenAnswer a
         return new ArrayList<>(turns);
     }
 
-    /** All tokens to its end. */
+    /** To its end. */
     int[] tokens() {
         List<PlayedTurn> branch = branch();
         int length = 0;

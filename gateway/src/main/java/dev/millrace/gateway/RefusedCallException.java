@@ -2,7 +2,7 @@ package dev.millrace.gateway;
 
 import org.jspecify.annotations.Nullable;
 
-/** A call that is not answered, and why, as clients of the OpenAI API are told. */
+/** A refused call, with the reason in OpenAI's format. */
 final class RefusedCallException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -17,17 +17,14 @@ final class RefusedCallException extends RuntimeException {
         this.parameter = parameter;
     }
 
-    /** What it asks for cannot be done. */
     static RefusedCallException invalid(@Nullable String parameter, String message) {
         return new RefusedCallException(400, "invalid_value", parameter, message);
     }
 
-    /** It names something that this gateway does not do. */
     static RefusedCallException unsupported(String parameter, String message) {
         return new RefusedCallException(400, "unsupported_parameter", parameter, message);
     }
 
-    /** Prompt and answer do not fit. */
     static RefusedCallException tooLong(String message) {
         return new RefusedCallException(400, "context_length_exceeded", "messages", message);
     }
@@ -52,7 +49,7 @@ final class RefusedCallException extends RuntimeException {
                 "cannot find the model '" + name + "': expected '" + policy + "'; list the models of the session");
     }
 
-    /** It contradicts what has happened; clients are not to repeat it. */
+    /** Contradicts the session; not retryable. */
     static RefusedCallException conflict(String message) {
         return new RefusedCallException(422, "conflict", null, message);
     }
@@ -61,17 +58,17 @@ final class RefusedCallException extends RuntimeException {
         return new RefusedCallException(413, "body_too_large", null, message);
     }
 
-    /** Clients may repeat it at once. */
+    /** Retryable at once. */
     static RefusedCallException tooSlow(String message) {
         return new RefusedCallException(408, "body_too_slow", null, message);
     }
 
-    /** A limit is reached; clients may repeat it later. */
+    /** A limit is reached; retryable later. */
     static RefusedCallException tooMany(String code, String message) {
         return new RefusedCallException(429, code, null, message);
     }
 
-    /** Not now; clients may repeat it later. */
+    /** Retryable later. */
     static RefusedCallException notNow(String code, String message) {
         return new RefusedCallException(503, code, null, message);
     }
@@ -89,7 +86,6 @@ final class RefusedCallException extends RuntimeException {
         return parameter;
     }
 
-    /** As OpenAI's clients name kinds of errors. */
     String type() {
         return switch (status) {
             case 401 -> "authentication_error";

@@ -4,7 +4,7 @@ import dev.millrace.generator.sampling.AcceptedPrompt;
 import java.util.ArrayList;
 import java.util.List;
 
-/** One sample that was released to this gateway, and the requests that ask for it. Guarded by {@link SessionTable}. */
+/** A sample released to this gateway, with its requests. Guarded by {@link SessionTable}. */
 final class ReleasedSample {
     private final AcceptedPrompt prompt;
     private final int index;
@@ -24,12 +24,12 @@ final class ReleasedSample {
         return index;
     }
 
-    /** Another request for it came while it was not finished. */
+    /** Adds a repeated request for an unfinished sample. */
     void isAskedBy(AcceptedPrompt again) {
         askedBy.add(again);
     }
 
-    /** Requests of which it is a sample that is finished with it. */
+    /** Requests finished with this sample. */
     List<AcceptedPrompt> askedBy() {
         return askedBy;
     }

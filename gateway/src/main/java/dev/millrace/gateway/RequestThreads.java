@@ -19,14 +19,11 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The threads of an HTTP server, one for each request under way.
+ * Threads of an HTTP server, one per request.
  *
- * <p>The JDK's server reads a request on the thread that answers it, and waits for its end. So whoever sends half a request
- * holds a thread. When all threads are held, the request that has been unread for the longest time is closed to make room:
- * half-open requests, however many, displace each other and nobody else. If every request is read, a new connection is
- * closed at once.
- *
- * <p>A request counts as read once {@link #read()} was called on its thread, or it passed {@link #filter()}.
+ * <p>The JDK's server reads on the answering thread, so half a request holds one. When all are held, the oldest unread
+ * request is closed; if all are read, a new connection is closed. A request counts as read after {@link #read()} or
+ * {@link #filter()}.
  */
 public final class RequestThreads implements Executor, AutoCloseable {
     private static final long CLOSING_MS = 1_000;
@@ -34,21 +31,21 @@ public final class RequestThreads implements Executor, AutoCloseable {
 
     private final ExecutorService threads;
     private final Semaphore free;
-    /** Requests that are not read to their end, the oldest first; guards them, too. */
+    /** Unread requests, oldest first; also the lock. */
     private final Set<Request> unread = new LinkedHashSet<>();
 
     private final @Nullable Duration limit;
     private final ScheduledThreadPoolExecutor watch;
 
-    /** A request of the server. Guarded by {@link #unread}. */
+    /** Guarded by {@link #unread}. */
     private static final class Request {
-        /** Null before the request begins and after it has ended. */
+        /** Null outside the request. */
         @Nullable
         Thread thread;
 
         boolean isClosed;
 
-        /** Interrupts the thread, which closes the channel that it reads. */
+        /** Interrupts the thread, which closes its channel. */
         void close() {
             isClosed = true;
             if (thread != null) {
@@ -58,9 +55,8 @@ public final class RequestThreads implements Executor, AutoCloseable {
     }
 
     /**
-     * @param name of the threads
-     * @param most requests under way
-     * @param limit how long a request may take to be sent and answered, after which it is closed; null for none
+     * @param most concurrent requests
+     * @param limit of a request from first byte to answer; null for none
      */
     public RequestThreads(String name, int most, @Nullable Duration limit) {
         this.threads = Executors.newCachedThreadPool(daemons(name));
@@ -78,7 +74,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
         };
     }
 
-    /** Runs a request of the server; called by its one dispatching thread. */
+    /** Called by the server's dispatching thread. */
     @Override
     public void execute(Runnable task) {
         if (!free.tryAcquire() && !makeRoom()) {
@@ -103,7 +99,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
         }
     }
 
-    /** Tells that the request of the current thread is read to its end: it is no longer closed for a newer one. */
+    /** Marks the current thread's request as read, which protects it from eviction. */
     public void read() {
         synchronized (unread) {
             if (!unread.remove(CURRENT.get())) {
@@ -112,7 +108,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
         }
     }
 
-    /** Tells it of each request without a body, before its handler. */
+    /** Marks each request without a body as read before its handler. */
     public Filter filter() {
         return Filter.beforeHandler("tells that a request is read", exchange -> {
             if (!hasBody(exchange)) {
@@ -187,7 +183,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
         }
     }
 
-    /** Interrupts what is under way. */
+    /** Interrupts all requests. */
     @Override
     public void close() {
         threads.shutdownNow();

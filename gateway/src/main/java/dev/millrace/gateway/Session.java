@@ -16,14 +16,11 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One sample being played by an agent: its turns, and whether it is over.
- *
- * <p>Turns are a tree: each continues from another, or begins with a prompt of its own. Calls may be under way side by side; a number is
- * taken when a turn is to be written and never given twice, since nobody knows whether a write that failed is on the log.
- * Thread-safe.
+ * A sample played by an agent. Turns form a tree. Concurrent calls take distinct numbers, never reused, since a failed
+ * write may be on the log. Thread-safe.
  */
 final class Session {
-    /** Numbers that one gateway may give to turns of a session: more than there may be turns, since calls may fail. */
+    /** Turn numbers per gateway; more than turns, since calls may fail. */
     static final int NUMBERS = 200_000;
 
     private final SessionId id;
@@ -63,7 +60,6 @@ final class Session {
         return openedAtMs;
     }
 
-    /** A call comes in. */
     synchronized void enter(long nowMs, int mostTurns) {
         requireOpen();
         if (turns.size() + underWay >= mostTurns) {
@@ -74,7 +70,6 @@ final class Session {
         lastAtMs = nowMs;
     }
 
-    /** It is answered, or has failed. */
     synchronized void leave(long nowMs) {
         underWay--;
         lastAtMs = nowMs;
@@ -91,7 +86,6 @@ final class Session {
         return ending == null;
     }
 
-    /** What it has been through, by number. */
     synchronized List<PlayedTurn> turns() {
         return List.copyOf(turns);
     }
@@ -105,7 +99,6 @@ final class Session {
         return nextTurn++;
     }
 
-    /** Why a turn does not go on from the newest one; null where it does. */
     synchronized @Nullable BranchReason forkOf(TurnPrompt prompt) {
         if (turns.isEmpty() || number(prompt.parent()) == number(turns.get(turns.size() - 1))) {
             return null;
@@ -120,7 +113,6 @@ final class Session {
         return turn == null ? -1 : turn.record().getTurn();
     }
 
-    /** A turn is on the log. */
     synchronized void add(PlayedTurn turn) {
         boolean isThere = turns.stream()
                 .anyMatch(each -> each.record().getTurn() == turn.record().getTurn());
@@ -135,10 +127,10 @@ final class Session {
     }
 
     /**
-     * It was read back: whoever plays it has its time again, and numbers that no gateway before gave. One of those may still write a
-     * turn that it never acknowledges; that must not have the number of one that is.
+     * Restarts the time limits, with turn numbers that no earlier gateway gave: one of them may still write an
+     * unacknowledged turn.
      *
-     * @param lives gateways that have played it before, as the log says
+     * @param lives earlier gateways, by the log
      */
     synchronized void restored(long nowMs, long lives) {
         lastAtMs = nowMs;
@@ -146,29 +138,27 @@ final class Session {
         numbersEnd = (int) Math.min((lives + 1) * NUMBERS, Integer.MAX_VALUE);
     }
 
-    /** From when on this gateway may play it. */
+    /** Completes when this gateway may play it. */
     synchronized void isTakenUp(CompletableFuture<Void> when) {
         takenUp = when;
     }
 
-    /** Done when this gateway may play it. */
+    /** Completes when this gateway may play it. */
     synchronized CompletableFuture<Void> takenUp() {
         return takenUp;
     }
 
-    /** The turn of a number. */
     synchronized Optional<PlayedTurn> turn(int number) {
         return turns.stream().filter(turn -> turn.record().getTurn() == number).findAny();
     }
 
-    /** How its turns are sampled, as the first of them was; empty before. */
     synchronized Optional<SamplingParameters> sampling() {
         return turns.isEmpty()
                 ? Optional.empty()
                 : Optional.of(turns.get(0).record().getSampling());
     }
 
-    /** Oldest version of any of its tokens; empty before the first. */
+    /** Oldest sampling version; empty before the first turn. */
     synchronized OptionalLong oldestVersion() {
         return turns.stream()
                 .flatMap(turn -> turn.record().getVersionSpans().stream())
@@ -176,12 +166,12 @@ final class Session {
                 .min();
     }
 
-    /** The end that was begun; null while it is open. */
+    /** Null while it is open. */
     synchronized @Nullable SessionEnding ending() {
         return ending;
     }
 
-    /** Begins its end; false if it has begun. */
+    /** False if it is ending already. */
     synchronized boolean end(SessionEnding wanted) {
         if (ending != null) {
             return false;
@@ -190,23 +180,18 @@ final class Session {
         return true;
     }
 
-    /** Whether nobody has asked anything of it for so long, or it has been open for so long. */
+    /** True past the idle or age limit. */
     synchronized boolean isOverdue(long nowMs, GatewayConfig config) {
         return ending == null
                 && (underWay == 0 && nowMs - lastAtMs >= config.idleMs() || nowMs - openedAtMs >= config.limitMs());
     }
 
-    /** How long nobody has asked anything of it. */
+    /** Milliseconds since the last call. */
     synchronized long idleMs(long nowMs) {
         return nowMs - lastAtMs;
     }
 
-    /**
-     * A session's name: where its prompt lies, which of the prompt's samples it plays, and what nobody can guess.
-     *
-     * @param partition of the topic {@code prompts}
-     * @param offset of the prompt in it
-     */
+    /** Session name: prompt position, sample, and an unguessable part. */
     record SessionId(String text, int partition, long offset) {
         private static final Pattern FORM = Pattern.compile("s(\\d{1,9})-(\\d{1,18})-(\\d{1,9})-[0-9a-z]{1,26}");
         private static final SecureRandom RANDOM = new SecureRandom();
@@ -216,7 +201,6 @@ final class Session {
             return new SessionId("s" + partition + "-" + offset + "-" + sample + "-" + secret, partition, offset);
         }
 
-        /** Empty if no gateway gives such a name. */
         static Optional<SessionId> parse(String text) {
             Matcher form = FORM.matcher(text);
             return form.matches()

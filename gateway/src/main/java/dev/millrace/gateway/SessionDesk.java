@@ -39,7 +39,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/** Opens, plays, shows and ends sessions for callers. Thread-safe; the caller's thread waits. */
 final class SessionDesk {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final long WRITE_LIMIT_MS = 60_000;
@@ -93,7 +92,7 @@ final class SessionDesk {
         return sessions.session(id);
     }
 
-    /** Opens one that plays a sample which admission released. */
+    /** Opens a session on a released sample. */
     ObjectNode open(JsonNode body, String url) {
         if (!body.isObject()) {
             throw RefusedCallException.invalid(null, "the body must be a JSON object");
@@ -167,7 +166,7 @@ final class SessionDesk {
         return opened;
     }
 
-    /** The environment's own text, which for prompts of data is the row. */
+    /** Environment text; for data prompts the row. */
     private static JsonNode state(String text) {
         try {
             JsonNode state = JSON.readTree(text);
@@ -179,13 +178,11 @@ final class SessionDesk {
         }
     }
 
-    /** Plays a call to its end. */
     ObjectNode answer(Session session, AgentCall call) {
         List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
         return json(session, call).answer(turns);
     }
 
-    /** The same for a client of Anthropic's. */
     ObjectNode message(Session session, AgentCall call) {
         List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
         return MessagesAnswer.of(turns.get(0), call, json(session, call).answer(turns));
@@ -195,7 +192,6 @@ final class SessionDesk {
         return player.play(session, call, listeners);
     }
 
-    /** What a call's answer is streamed by. */
     AnswerStream stream(Session session, AgentCall call) {
         session.requireOpen();
         long now = clock.millis();
@@ -213,7 +209,6 @@ final class SessionDesk {
         return new AnswerJson(call, session, tokenizer, call.model().isEmpty() ? run.policyId() : call.model());
     }
 
-    /** The one policy there is, as clients list models. */
     ObjectNode models() {
         ObjectNode list = JSON.createObjectNode();
         list.put("object", "list");
@@ -233,7 +228,6 @@ final class SessionDesk {
                 .put("owned_by", run.runId());
     }
 
-    /** What a session has been through. */
     ObjectNode shown(String id) {
         Session session = sessions.session(id);
         ObjectNode shown = JSON.createObjectNode();
@@ -256,7 +250,7 @@ final class SessionDesk {
         return shown;
     }
 
-    /** Ends it; the same again where it is over. */
+    /** Idempotent. */
     ObjectNode complete(String id, JsonNode body) {
         SessionEvent before = sessions.endedBefore(id);
         if (before != null) {
@@ -279,7 +273,7 @@ final class SessionDesk {
         return completed(ending);
     }
 
-    /** What the log says of a session that another gateway has ended. */
+    /** The log's end of a session of another gateway. */
     private static ObjectNode completedBefore(SessionEvent end) {
         ObjectNode completed = JSON.createObjectNode();
         completed.put("session", end.getSessionId());
@@ -346,7 +340,7 @@ final class SessionDesk {
         }
     }
 
-    /** The agent's; without one the run's own, as of every other rollout. */
+    /** The agent's reward, else the run's own. */
     static VerifiedReward reward(SessionRollout branch, SessionVerdict verdict) {
         if (verdict.reward().isPresent() || !verdict.isJudged()) {
             return SessionRollout.given(verdict.reward().orElse(0), verdict.components(), verdict.turnRewards());
@@ -415,8 +409,8 @@ final class SessionDesk {
     }
 
     /**
-     * Which further branches of a session become rollouts, and what each is worth: every one that its end names, trained on the turns
-     * that no branch before it has, as another sample of the session's group.
+     * Extra branches of a session that become rollouts: those named at its end, trained on turns that no earlier
+     * branch has, as further samples of the group.
      */
     static final class SessionBranches {
         private final Session session;
@@ -425,8 +419,8 @@ final class SessionDesk {
         private final List<BranchVerdict> verdicts = new ArrayList<>();
 
         /**
-         * @param main last turn of the branch that the session's own sample becomes
-         * @throws RefusedCallException if what is said of one does not fit it
+         * @param main last turn of the session's own branch
+         * @throws RefusedCallException if a branch verdict does not fit
          */
         SessionBranches(Session session, PlayedTurn main, SessionVerdict verdict) {
             this.session = session;
@@ -456,7 +450,7 @@ final class SessionDesk {
             return List.of();
         }
 
-        /** Of each end that is not the main one, unless it is an answer that the agent let fall for another to the same call. */
+        /** Every other leaf, except answers dropped for another one to the same call. */
         private List<BranchVerdict> all() {
             List<PlayedTurn> turns = session.turns();
             Set<PlayedTurn> goneOn = these(main.branch());
@@ -509,9 +503,7 @@ final class SessionDesk {
         }
 
         /**
-         * The rollouts.
-         *
-         * @param samples one for each
+         * @param samples one per branch
          * @param reward of the session
          * @param rolloutId of the session's own sample
          */
@@ -549,7 +541,7 @@ final class SessionDesk {
             return SessionRollout.given(ofSession.reward() * verdict.share(), parts, verdict.turnRewards());
         }
 
-        /** What it continues from is in the rollout that trains on it, or else in the session's own. */
+        /** The rollout that trains on its prefix, else the session's own. */
         private Branch from(
                 List<PlayedTurn> turns, BranchVerdict verdict, String rolloutId, Map<PlayedTurn, String> trainedBy) {
             PlayedTurn first = turns.get(0);
@@ -564,7 +556,7 @@ final class SessionDesk {
                     verdict.reward().isPresent() ? null : (Double) verdict.share());
         }
 
-        /** Its own, or that of the session's own branch, where that is the one that went another way. */
+        /** Its own reason, or that of the session's branch if that one forked. */
         private BranchReason reason(PlayedTurn first) {
             @Nullable BranchReason said = first.record().getForkReason();
             if (said != null) {

@@ -7,15 +7,15 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How a session ends.
+ * End of a session.
  *
- * @param rollout what becomes of it; null where it has no turn, and its sample is free again
- * @param trainedTurn last turn of the branch that became the rollout; -1 where there is none
- * @param finishReason of the rollout; null where there is none
- * @param error what went wrong; null where nothing did
- * @param branches further rollouts of it
- * @param isOverdue whether nobody ended it
- * @param written done when it is committed
+ * @param rollout null without turns; the sample is then free again
+ * @param trainedTurn last turn of the rollout's branch; -1 for none
+ * @param finishReason null without a rollout
+ * @param error null for none
+ * @param branches further rollouts
+ * @param isOverdue ended by a limit
+ * @param written completes on commit
  */
 record SessionEnding(
         Session session,
@@ -28,14 +28,13 @@ record SessionEnding(
         CompletableFuture<Void> written) {
 
     /**
-     * A further branch that becomes a rollout.
+     * An extra branch that becomes a rollout.
      *
-     * @param sample that it is, another one of the session's group
-     * @param own turns that are trained on
+     * @param sample another one of the group
+     * @param own trained turns
      */
     record BranchEnding(ReleasedSample sample, Rollout rollout, List<PlayedTurn> own) {
 
-        /** Number of its last turn. */
         int lastTurn() {
             return own.get(own.size() - 1).record().getTurn();
         }

@@ -12,10 +12,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
 /**
- * Says of what is on the log whether this gateway may acknowledge it: only if the group of the generators counts on it after that,
- * so that whoever has the session later reads it. A gateway that stood still while another took its place acknowledges nothing.
- *
- * <p>Thread-safe, save {@link #answer}.
+ * Decides whether this gateway may acknowledge what is on the log: only while the generators' group still counts on
+ * it, so that a successor reads it. A stalled gateway acknowledges nothing. Thread-safe, except {@link #answer}.
  */
 final class SessionFence {
     private record Question(Session session, CompletableFuture<Void> confirmed) {}
@@ -30,9 +28,8 @@ final class SessionFence {
     }
 
     /**
-     * Asks it.
-     *
-     * @return done when the group has said so; fails with a {@link RefusedCallException} where the session may be another's by now
+     * @return completes once the group confirms; fails with {@link RefusedCallException} if the session may be
+     *     another's
      */
     CompletableFuture<Void> confirm(Session session) {
         CompletableFuture<Void> confirmed = new CompletableFuture<>();
@@ -41,20 +38,15 @@ final class SessionFence {
     }
 
     /**
-     * Says on the log that this gateway continues with a session of another one, or of its own life before. What follows tells by that
-     * how many have played it, so that no two of them give one number to two turns.
+     * Logs that this gateway continues another one's session, so that turn numbers stay unique.
      *
-     * @return done when it may be played
+     * @return completes when it may be played
      */
     CompletableFuture<Void> takeUp(Session session, long nowMs) {
         return log.takenUp(session, nowMs).thenCompose(written -> confirm(session));
     }
 
-    /**
-     * Waits until a session may be played.
-     *
-     * @throws RefusedCallException if it may not, or not yet
-     */
+    /** @throws RefusedCallException if it may not be played, or not yet */
     void requireTakenUp(Session session, long limitMs, long nowMs) {
         CompletableFuture<Void> takenUp = session.takenUp();
         try {
@@ -67,7 +59,6 @@ final class SessionFence {
         }
     }
 
-    /** Waits for what {@link #confirm}, {@link #takeUp} or a write gave. */
     static void await(CompletableFuture<Void> done, long limitMs) {
         try {
             done.get(limitMs, TimeUnit.MILLISECONDS);
@@ -85,7 +76,7 @@ final class SessionFence {
         }
     }
 
-    /** Asks the group once for all that came to be on the log before. For the role's thread. */
+    /** Asks the group once for all earlier records; for the role's thread. */
     void answer(PromptSource prompts) {
         List<Question> asked = new ArrayList<>();
         questions.drainTo(asked);

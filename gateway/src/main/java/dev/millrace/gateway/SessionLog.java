@@ -33,16 +33,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The topic {@code sessions}: what sessions have been through, written so that it is on all replicas before anybody is told, and
- * read back by whoever continues with them.
- *
- * <p>A session is in the partition of its prompt, by the same key. Thread-safe but for {@link #read}.
+ * The topic {@code sessions}: records are replicated before acknowledgement, and read back by a successor. Partitioned
+ * as the prompts. Thread-safe, except {@link #read}.
  */
 final class SessionLog implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(SessionLog.class);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     private static final int DELIVERY_TIMEOUT_MS = 30_000;
-    /** Clocks of machines differ by less: of the one that released a prompt and of the one that opened its first session. */
+    /** Bound of clock differences between releasing and opening machines. */
     private static final long CLOCKS_DIFFER_MS = 3_600_000;
 
     private final LogConnection connection;
@@ -81,22 +79,19 @@ final class SessionLog implements AutoCloseable {
                 new ByteArraySerializer());
     }
 
-    /** A session is opened. */
     CompletableFuture<Void> opened(Session session) {
         return takenUp(session, session.openedAtMs());
     }
 
-    /** This gateway continues with a session that was opened before. */
     CompletableFuture<Void> takenUp(Session session, long nowMs) {
         return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs, null, -1, null, null));
     }
 
-    /** A turn was sampled. */
     CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
         return append(event(session, session.sample(), SessionEventKind.TURN, nowMs, turn, -1, null, null));
     }
 
-    /** The record of an end, for the transaction that it is part of. */
+    /** End record, for the enclosing transaction. */
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
         return record(event(
                 ending.session(),
@@ -109,7 +104,6 @@ final class SessionLog implements AutoCloseable {
                 ending.error()));
     }
 
-    /** The same of a further branch. */
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, SessionEnding.BranchEnding branch, long nowMs) {
         return record(event(
                 ending.session(),
@@ -168,10 +162,10 @@ final class SessionLog implements AutoCloseable {
     }
 
     /**
-     * What the log has of sessions that play prompts of a partition, from one of the prompts on, by session and in order.
+     * Sessions of a partition's prompts, from one prompt on, in order.
      *
-     * @param first of the prompts that are not finished
-     * @param ended is handed the ends of all sessions that come along
+     * @param first unfinished prompt
+     * @param ended receives every end on the way
      */
     Map<String, List<SessionEvent>> read(AcceptedPrompt first, Consumer<SessionEvent> ended) {
         return read(
@@ -179,9 +173,9 @@ final class SessionLog implements AutoCloseable {
     }
 
     /**
-     * The ends of sessions that play prompts of a partition in which every prompt is finished.
+     * Ends of sessions in a partition without unfinished prompts.
      *
-     * @param sinceMs ends from about then on
+     * @param sinceMs earliest time, approximately
      */
     void readEnds(int partition, long sinceMs, Consumer<SessionEvent> ended) {
         read(partition, Long.MAX_VALUE, sinceMs, ended);
@@ -212,7 +206,7 @@ final class SessionLog implements AutoCloseable {
         return found;
     }
 
-    /** With what is not committed yet: whoever wrote turns before may have had a transaction open there. */
+    /** Including uncommitted records: a predecessor may have an open transaction. */
     private long endOf(TopicPartition partition, Duration limit) {
         try (LogReader uncommitted =
                 new LogReader(connection.as("sessions-written"), Map.of("isolation.level", "read_uncommitted"))) {

@@ -31,12 +31,9 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A branch of a session as the rollout that is trained on: what stood before its first turn is its prompt, what the policy sampled is
- * trained on, and what came in between is context.
- */
+/** A branch as rollout: text before its first turn is the prompt, sampled tokens are trained, the rest is context. */
 final class SessionRollout implements Transcript {
-    /** Where nobody said who the agent is. */
+    /** Without an agent name. */
     private static final String UNNAMED = "agent";
 
     private final Session session;
@@ -51,17 +48,15 @@ final class SessionRollout implements Transcript {
     private final List<Turn> turns = new ArrayList<>();
     private final List<VersionSpan> spans = new ArrayList<>();
 
-    /** @param last turn of the branch */
     SessionRollout(Session session, PlayedTurn last) {
         this(session, session.sample(), last.branch(), null);
     }
 
     /**
-     * Of turns that go on from each other, the last ones of a branch.
+     * The last turns of a branch.
      *
-     * @param sample that the rollout is
-     * @param own turns that are trained on; what was there before the first of them is the prompt
-     * @param goesOnFrom the rollout that has what was there before; null where there is none
+     * @param own trained turns; everything before is the prompt
+     * @param goesOnFrom rollout with the prefix; null for none
      */
     SessionRollout(Session session, ReleasedSample sample, List<PlayedTurn> own, @Nullable Branch goesOnFrom) {
         this.session = session;
@@ -128,7 +123,7 @@ final class SessionRollout implements Transcript {
         return at + sampled.length;
     }
 
-    /** What is said in between belongs to the span that it answers. */
+    /** Text in between belongs to the following span. */
     private void begin(long version, int position) {
         if (!spans.isEmpty() && spans.get(spans.size() - 1).getVersion() == version) {
             return;
@@ -144,12 +139,11 @@ final class SessionRollout implements Transcript {
         }
     }
 
-    /** Turns of the policy. */
     int policyTurns() {
         return branch.size();
     }
 
-    /** What the run's own reward says of it. */
+    /** The run's own reward. */
     VerifiedReward judged() {
         PromptRequest request = session.sample().prompt().request();
         return session.sample()
@@ -163,12 +157,10 @@ final class SessionRollout implements Transcript {
     }
 
     /**
-     * The record.
-     *
-     * @param verdict of whoever judges it
-     * @param status null where the last turn says how it ended
-     * @param error what went wrong; null where nothing did
-     * @param nowMs when it ended
+     * @param verdict of the judge
+     * @param status null for the last turn's
+     * @param error null for none
+     * @param nowMs end time
      */
     Rollout record(
             VerifiedReward verdict,
@@ -239,7 +231,7 @@ final class SessionRollout implements Transcript {
         return Credit.newBuilder().setTurnLevelRewards(PackedFloats.of(all)).build();
     }
 
-    /** The turns' rows, one behind the other: one for each token that is trained on. */
+    /** Concatenated rows, one per trained token. */
     private @Nullable SamplingTrace trace() {
         if (branch.get(0).getSamplingTrace() == null) {
             return null;
@@ -282,7 +274,6 @@ final class SessionRollout implements Transcript {
         return all.flip();
     }
 
-    /** A verdict of somebody who is not the run. */
     static VerifiedReward given(double reward, Map<String, Double> components, List<Double> turnRewards) {
         return new VerifiedReward(reward, components).withTurnRewards(turnRewards);
     }

@@ -15,22 +15,19 @@ import java.util.function.IntPredicate;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/**
- * The samples that were released to this gateway, those of them that nobody plays, and the sessions that play the others.
- * Thread-safe.
- */
+/** Released samples, free or played by sessions. Thread-safe. */
 final class SessionTable {
     private static final int REMEMBERED_ENDS = 10_000;
 
     private final int mostSessions;
     private final Map<String, ReleasedSample> unfinished = new HashMap<>();
-    /** By name, in the order in which they were released. */
+    /** In order of release. */
     private final Map<String, ReleasedSample> free = new LinkedHashMap<>();
 
     private final Map<String, Session> open = new HashMap<>();
     private final Map<String, Session> ended = new Remembered<>();
     private final Map<String, SessionEvent> endedBefore = new Remembered<>();
-    /** Behind the newest prompt that was taken, by partition. */
+    /** Offset behind the newest taken prompt, by partition. */
     private final Map<Integer, Long> taken = new HashMap<>();
 
     SessionTable(int mostSessions) {
@@ -38,11 +35,11 @@ final class SessionTable {
     }
 
     /**
-     * A prompt has come.
+     * Adds a prompt.
      *
-     * @param isOver of its samples, whether it was finished before
-     * @param isPlayed whether a session that was open before plays it, which is to be restored
-     * @return requests of a sample each that are finished with that, this prompt once for each
+     * @param isOver samples finished before
+     * @param isPlayed samples with a session to restore
+     * @return requests that are thereby finished, once per sample
      */
     synchronized List<AcceptedPrompt> add(AcceptedPrompt prompt, IntPredicate isOver, IntPredicate isPlayed) {
         List<AcceptedPrompt> finished = new ArrayList<>();
@@ -64,12 +61,12 @@ final class SessionTable {
         return finished;
     }
 
-    /** A session that another gateway, or this one's life before, has opened; its sample was never free here. */
+    /** Adds another gateway's session; its sample was never free here. */
     synchronized void restore(Session session) {
         open.put(session.id().text(), session);
     }
 
-    /** The sample of a prompt that is not finished; null if it is. */
+    /** Null if it is finished. */
     synchronized @Nullable ReleasedSample unfinished(String name) {
         return unfinished.get(name);
     }
@@ -83,11 +80,11 @@ final class SessionTable {
     }
 
     /**
-     * Takes a sample that nobody plays.
+     * Takes a free sample.
      *
-     * @param group whose; null for the one that was released first
-     * @param index which; -1 for any
-     * @param waitMs how long to wait for one
+     * @param group null for the oldest
+     * @param index -1 for any
+     * @param waitMs longest wait
      */
     synchronized ReleasedSample claim(@Nullable String group, int index, long waitMs) {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(waitMs);
@@ -138,7 +135,7 @@ final class SessionTable {
     }
 
     /**
-     * Takes other samples of a session's group, for further branches of it: all, or none.
+     * Takes further samples of a session's group, all or none.
      *
      * @throws RefusedCallException if too few are free
      */
@@ -159,18 +156,16 @@ final class SessionTable {
         return found;
     }
 
-    /** A sample became a rollout that has no session of its own. */
+    /** A sample without a session became a rollout. */
     synchronized void finished(ReleasedSample sample) {
         unfinished.remove(sample.name(), sample);
         notifyAll();
     }
 
-    /** A claimed sample is played. */
     synchronized void opened(Session session) {
         open.put(session.id().text(), session);
     }
 
-    /** A claimed sample is not played after all. */
     synchronized void giveBack(ReleasedSample sample) {
         boolean isPlayed = open.values().stream().anyMatch(session -> session.sample() == sample);
         if (!isPlayed && unfinished.get(sample.name()) == sample) {
@@ -180,9 +175,9 @@ final class SessionTable {
     }
 
     /**
-     * The session of a name, which may be over.
+     * Sessions may be over.
      *
-     * @throws RefusedCallException if there is none, or it may be there later
+     * @throws RefusedCallException if there is none, or none yet
      */
     synchronized Session session(String text) {
         Session session = open.get(text);
@@ -206,7 +201,7 @@ final class SessionTable {
         throw RefusedCallException.notFound("there is no session " + text + "; it is over, or was never opened");
     }
 
-    /** A session is over and committed; its sample is finished, or free again. */
+    /** A committed end; the sample is finished, or free again. */
     synchronized void ended(Session session, boolean isFinished) {
         open.remove(session.id().text());
         ended.put(session.id().text(), session);
@@ -218,32 +213,29 @@ final class SessionTable {
         }
     }
 
-    /** All sessions are here that were open before, of the prompts of a partition up to an offset. */
+    /** All earlier sessions of the partition's prompts up to the offset are restored. */
     synchronized void hasTaken(int partition, long behind) {
         taken.put(partition, behind);
     }
 
-    /** A session was ended at a gateway before this one. */
     synchronized void remember(SessionEvent end) {
         endedBefore.put(end.getSessionId(), end);
     }
 
-    /** How a session ended at a gateway before this one; null where nobody knows. */
     synchronized @Nullable SessionEvent endedBefore(String id) {
         return endedBefore.get(id);
     }
 
-    /** Whether it is here and not over. */
     synchronized boolean isOpen(Session session) {
         return open.get(session.id().text()) == session;
     }
 
-    /** Whether its sample is this gateway's to play, and was all the time since the session is here, and is not finished. */
+    /** True if its sample is assigned here without interruption, and unfinished. */
     synchronized boolean isHere(Session session) {
         return unfinished.get(session.sample().name()) == session.sample();
     }
 
-    /** A session is over of which nothing comes. */
+    /** Removes a session that produced no rollout. */
     synchronized void drop(Session session) {
         open.remove(session.id().text());
     }
@@ -252,7 +244,7 @@ final class SessionTable {
         return List.copyOf(open.values());
     }
 
-    /** These prompts belong to another gateway now. */
+    /** The prompts moved to another gateway. */
     synchronized void forget(Set<TopicPartition> gone) {
         removeOf(gone, unfinished.values().iterator());
         removeOf(gone, free.values().iterator());
@@ -269,7 +261,7 @@ final class SessionTable {
         }
     }
 
-    /** Of what came last. */
+    /** A bounded map of the newest entries. */
     private static final class Remembered<V> extends LinkedHashMap<String, V> {
         private static final long serialVersionUID = 1;
 

@@ -14,16 +14,16 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an agent says of its session at the end.
+ * An agent's verdict on its session.
  *
- * @param reward empty where the run's own reward is to judge
- * @param components what it is made of, by name
- * @param turnRewards one for each turn of the branch that is trained on; empty where turns have none
- * @param status null where the session went well, and its last turn says how it ended
- * @param error what went wrong; null where nothing did
- * @param turn last turn of the branch that is trained on; empty for the newest turn
- * @param branches further ones that are trained on, each as a rollout of its own
- * @param allBranches whether all are, in the place of those named
+ * @param reward empty for the run's own
+ * @param components by name
+ * @param turnRewards one per turn of the trained branch; empty for none
+ * @param status null for the last turn's
+ * @param error null for none
+ * @param turn last turn of the trained branch; empty for the newest
+ * @param branches further trained branches
+ * @param allBranches trains all branches
  */
 record SessionVerdict(
         OptionalDouble reward,
@@ -40,24 +40,23 @@ record SessionVerdict(
             Set.of("turn", "reward", "reward_share", "reward_components", "turn_rewards");
 
     /**
-     * What an agent says of a further branch.
+     * An agent's verdict on an extra branch.
      *
-     * @param turn its last turn
-     * @param reward of its own; empty where it has a share of the session's
-     * @param share from 0 to 1; of no interest beside a reward of its own
-     * @param components of its own reward, by name
-     * @param turnRewards one for each of its turns that no other branch is trained on; empty where turns have none
+     * @param turn its last
+     * @param reward of its own; empty for a share of the session's
+     * @param share 0 to 1; ignored with an own reward
+     * @param turnRewards one per turn of its own; empty for none
      */
     record BranchVerdict(
             int turn, OptionalDouble reward, double share, Map<String, Double> components, List<Double> turnRewards) {
 
-        /** All of the session's reward. */
+        /** With the session's whole reward. */
         static BranchVerdict ofWhole(int turn) {
             return new BranchVerdict(turn, OptionalDouble.empty(), 1, Map.of(), List.of());
         }
     }
 
-    /** @throws RefusedCallException naming what is not as it should be */
+    /** @throws RefusedCallException naming the invalid field */
     static SessionVerdict of(JsonNode body) {
         if (!body.isObject()) {
             throw RefusedCallException.invalid(null, "the body must be a JSON object");
@@ -171,7 +170,7 @@ record SessionVerdict(
         };
     }
 
-    /** Whether there is a verdict, so that a reward means something. */
+    /** True if there is a verdict, so a reward is meaningful. */
     boolean isJudged() {
         return status != FinishReason.ABORTED && status != FinishReason.FAILED;
     }

@@ -4,18 +4,16 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.Arrays;
 
 /**
- * Splits the text of sampled tokens into one piece per token, so that the pieces joined are the text. A token decoded alone may lose a
- * space or be a part of a character; the piece of such a part is empty, and the token that completes the character has all of it.
- *
- * <p>Holds the tokens of one answer; not thread-safe.
+ * Splits sampled tokens into texts whose concatenation is the whole text. A token that ends inside a character has an
+ * empty piece; the completing token has the character. Holds one answer's tokens; not thread-safe.
  */
 final class TokenTexts {
     private static final char HALF = '\uFFFD';
-    /** Bytes that are no character are given as they are after so many tokens. */
+    /** Tokens after which invalid bytes are given as they are. */
     private static final int MOST_HALF = 16;
 
     private final Tokenizer tokenizer;
-    /** The tokens of the newest complete piece, and those behind it. */
+    /** Tokens of the newest complete piece, and those after it. */
     private int[] window = new int[0];
 
     private int complete;
@@ -24,7 +22,7 @@ final class TokenTexts {
         this.tokenizer = tokenizer;
     }
 
-    /** Pieces of tokens, of which the last one may be in the middle of a character that later tokens complete. */
+    /** The last token may end inside a character. */
     String[] next(int[] tokens) {
         String[] texts = new String[tokens.length];
         for (int i = 0; i < tokens.length; i++) {
@@ -33,7 +31,7 @@ final class TokenTexts {
         return texts;
     }
 
-    /** Pieces of tokens behind which none comes. */
+    /** For a complete answer. */
     static String[] of(int[] tokens, Tokenizer tokenizer) {
         TokenTexts texts = new TokenTexts(tokenizer);
         String[] pieces = new String[tokens.length];

@@ -14,12 +14,8 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/**
- * How a family of models writes the tools that it calls. Which one a policy's is, its chat template shows: by what it makes of a call
- * that an assistant made before.
- */
 enum ToolFormat {
-    /** {@code <tool_call>{"name": ..., "arguments": {...}}</tool_call>}, as Hermes and Qwen write it; any number of them. */
+    /** {@code <tool_call>{"name": ..., "arguments": {...}}</tool_call>} (Hermes, Qwen); any number. */
     HERMES("<tool_call>") {
         @Override
         Optional<WrittenText> read(String text) {
@@ -51,14 +47,14 @@ enum ToolFormat {
             return close < 0 ? at : close + CLOSE.length();
         }
     },
-    /** The whole answer is {@code {"name": ..., "parameters": {...}}}, as Llama 3 writes it. */
+    /** The whole answer is {@code {"name": ..., "parameters": {...}}} (Llama 3). */
     LLAMA3("{") {
         @Override
         Optional<WrittenText> read(String text) {
             return ToolCall.parse(text, "parameters").map(call -> new WrittenText("", List.of(call)));
         }
     },
-    /** None that is known: calls stay text. */
+    /** Unknown: calls stay text. */
     NONE("") {
         @Override
         Optional<WrittenText> read(String text) {
@@ -70,7 +66,7 @@ enum ToolFormat {
     private static final String CLOSE = "</tool_call>";
     private static final String PROBE = "millrace_probe";
     private static final ObjectMapper JSON = new ObjectMapper();
-    /** Of a call or its arguments: what stands behind them would be lost, and a double would round their numbers. */
+    /** Rejects trailing text, and keeps the digits of numbers. */
     static final ObjectReader WHOLE = JSON.reader()
             .with(DeserializationFeature.FAIL_ON_TRAILING_TOKENS, DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
             .without(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES);
@@ -81,9 +77,8 @@ enum ToolFormat {
         this.beginning = beginning;
     }
 
-    /** A call, with its arguments as JSON text. */
     record ToolCall(String name, String arguments) {
-        /** Whether these are its arguments, as they are read from a message. */
+        /** Compares parsed arguments. */
         boolean hasArguments(@Nullable Object given) {
             try {
                 return JSON.readTree(arguments).equals(JSON.readTree(JSON.writeValueAsString(given)));
@@ -112,18 +107,18 @@ enum ToolFormat {
         }
     }
 
-    /** What an answer says beside its calls. */
+    /** Text beside the calls. */
     record WrittenText(String content, List<ToolCall> calls) {}
 
-    /** The calls of an answer; empty where it makes none, or not as they are written: then it is text. */
+    /** Empty without a well-formed call; the answer is then text. */
     abstract Optional<WrittenText> read(String text);
 
-    /** With what a call begins; empty where none is known. */
+    /** Start of a call; empty if unknown. */
     String beginning() {
         return beginning;
     }
 
-    /** The one that a policy's chat template writes. */
+    /** Format of the policy's chat template. */
     static ToolFormat of(Tokenizer tokenizer) {
         String text;
         try {

@@ -36,8 +36,8 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Plays one call of an agent: finds what its prompt continues from, has it answered, and has the answer on the log before it returns.
- * Thread-safe; the caller's thread waits.
+ * Plays one call: finds the turn that its prompt continues, has it answered, and logs the answer before returning.
+ * Blocks the caller's thread. Thread-safe.
  */
 final class TurnPlayer {
     private final TurnEngine engine;
@@ -69,10 +69,8 @@ final class TurnPlayer {
     }
 
     /**
-     * Plays it.
-     *
-     * @param listeners is told of the tokens of each choice
-     * @return the turns, one for each choice
+     * @param listeners receives the tokens of each choice
+     * @return one turn per choice
      * @throws RefusedCallException if it cannot be answered
      */
     List<PlayedTurn> play(Session session, AgentCall call, IntFunction<TokenListener> listeners) {
@@ -118,7 +116,7 @@ final class TurnPlayer {
         }
     }
 
-    /** A call that is repeated since its answer was lost has been answered: by the turns that have its hash. */
+    /** A retried call was answered by the turns with its hash. */
     private static List<PlayedTurn> answeredBefore(Session session, AgentCall call) {
         if (!call.repeated()) {
             return List.of();
@@ -129,7 +127,7 @@ final class TurnPlayer {
         return same.size() < call.choices() ? List.of() : same.subList(same.size() - call.choices(), same.size());
     }
 
-    /** The agent's own seed decides alone; without one, every turn of every sample has draws of its own. */
+    /** The agent's seed alone if given; otherwise distinct draws per turn and sample. */
     private static long seed(Session session, AgentCall call, int number, int choice) {
         AcceptedPrompt prompt = session.sample().prompt();
         return call.seed().isPresent()
@@ -318,14 +316,11 @@ final class TurnPlayer {
     }
 
     /**
-     * Finds out which turn of a session a prompt continues from, and which tokens it adds.
+     * Finds the turn that a prompt continues, and its new tokens.
      *
-     * <p>A prompt continues from a turn if its text begins with the whole text to the end of that turn, or its token ids with all ids to
-     * there. Of the text behind alone tokens are made; those before are kept, a stop token that a template would not write among them. What the policy said is put into the rendered text as it was
-     * sampled, since a template may trim or reformat it: of a message of the assistant that is a turn's answer unchanged the
-     * template sees only a mark.
-     *
-     * <p>Immutable and thread-safe.
+     * <p>A prompt continues a turn if it begins with the turn's whole text or ids. Only the remaining text is encoded;
+     * earlier tokens are kept. Unchanged assistant messages are replaced by a mark while rendering, and by the sampled
+     * text afterwards, since a template may reformat them. Immutable and thread-safe.
      */
     static final class PromptMatcher {
         private static final char MARK = '\uE0A5';
@@ -334,14 +329,14 @@ final class TurnPlayer {
         private final List<Integer> stopTokens;
         private final int capacityTokens;
 
-        /** @param capacityTokens of a prompt and its answer; a text that is longer in any case is refused before it is encoded */
+        /** @param capacityTokens of prompt and answer; longer texts are refused before encoding */
         PromptMatcher(Tokenizer tokenizer, List<Integer> stopTokens, int capacityTokens) {
             this.capacityTokens = capacityTokens;
             this.tokenizer = tokenizer;
             this.stopTokens = List.copyOf(stopTokens);
         }
 
-        /** @param turns of the session, the oldest first */
+        /** @param turns oldest first */
         TurnPrompt match(AgentCall call, List<PlayedTurn> turns) {
             try {
                 if (call.ids() != null) {
@@ -370,7 +365,7 @@ final class TurnPlayer {
             return goesOn != null ? goesOn : ownPrompt(tokenizer.encodeRendered(text), text, turns);
         }
 
-        /** The rendered text with what the policy said in it as it was sampled; null where no message is an answer of its own. */
+        /** Rendered text with sampled answers; null without one. */
         private @Nullable String withOwnWords(Conversation conversation, List<PlayedTurn> turns) {
             List<Map<String, Object>> messages = new ArrayList<>();
             Map<String, String> words = new LinkedHashMap<>();
@@ -439,7 +434,7 @@ final class TurnPlayer {
             return null;
         }
 
-        /** The stop token is among the turn's tokens already, where the template writes it too. */
+        /** Removes a stop token that the turn has already. */
         private String withoutStop(PlayedTurn turn, String behind) {
             int[] sampled = PackedInts.toArray(turn.record().getSampledTokens());
             int last = sampled[sampled.length - 1];
@@ -493,13 +488,12 @@ final class TurnPlayer {
             return mismatch < 0 ? a.length : mismatch;
         }
 
-        /** The conversation's text to the end of an answer to this prompt, without its stop token; null where there is no text. */
+        /** Text to the end of an answer without stop token; null without text. */
         @Nullable
         String textAfter(TurnPrompt prompt, int[] sampled) {
             return prompt.text() == null ? null : prompt.text() + GivenAnswer.written(sampled, tokenizer, stopTokens);
         }
 
-        /** What a caller is given of sampled tokens: their text up to the stop token, or up to the first stop text. */
         String given(int[] sampled, List<String> stopTexts) {
             String text = GivenAnswer.written(sampled, tokenizer, stopTokens);
             int end = text.length();
@@ -511,11 +505,10 @@ final class TurnPlayer {
         }
     }
 
-    /** Tokens that end an answer. */
     static final class StopTokens {
         private StopTokens() {}
 
-        /** Those of the tokenizer; where it has none, that of the environment, if it has one. */
+        /** The tokenizer's, else the environment's. */
         static List<Integer> of(AcceptedPrompt prompt, Tokenizer tokenizer) {
             if (!tokenizer.stopTokens().isEmpty()) {
                 return tokenizer.stopTokens();
@@ -526,14 +519,12 @@ final class TurnPlayer {
     }
 
     /**
-     * What a turn begins with.
-     *
-     * @param parent the turn that it continues from; null where the prompt is its own
-     * @param context token ids behind the parent's last; the whole prompt where there is no parent
-     * @param tokens all of them, those of the branch so far and the context
-     * @param text of all of them as it was rendered or given; null where ids were given
-     * @param forkTurn of a prompt of its own, the turn with which it has the longest beginning in common; -1 where there is none
-     * @param forkPosition so many tokens of it
+     * @param parent continued turn; null for a prompt of its own
+     * @param context ids behind the parent's, or the whole prompt
+     * @param tokens branch and context
+     * @param text of all tokens; null if ids were given
+     * @param forkTurn turn with the longest common prefix; -1 for none
+     * @param forkPosition length of that prefix
      */
     record TurnPrompt(
             @Nullable PlayedTurn parent,
@@ -543,14 +534,11 @@ final class TurnPlayer {
             int forkTurn,
             int forkPosition) {}
 
-    /** Who says how the turns of a session are sampled. */
+    /** Who sets the sampling of a session. */
     public enum SamplingSource {
-        /**
-         * The agent's first call, and for what it does not say the run. A later call that says otherwise is refused: a rollout has one
-         * sampling.
-         */
+        /** The agent's first call, else the run. Later calls must agree: a rollout has one sampling. */
         AGENT,
-        /** The run: {@code temperature}, {@code top_p}, {@code top_k} and {@code min_p} of calls are of no effect. */
+        /** The run: {@code temperature}, {@code top_p}, {@code top_k} and {@code min_p} of calls are ignored. */
         RUN
     }
 }

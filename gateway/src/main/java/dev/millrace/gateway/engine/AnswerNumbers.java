@@ -8,11 +8,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Reads what both kinds of engines answer with, and refuses what cannot be true. */
+/** Parses engine answers and refuses impossible ones. */
 final class AnswerNumbers {
     private AnswerNumbers() {}
 
-    /** A list of token ids. */
     static int[] tokens(JsonNode list, String field) {
         if (!list.isArray()) {
             throw EngineException.untrue("the engine's answer has no " + field
@@ -29,7 +28,7 @@ final class AnswerNumbers {
         return tokens;
     }
 
-    /** A log-prob: in [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
+    /** In [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
     static float logProb(JsonNode value, int at) {
         if (!value.isNumber() || !(value.floatValue() <= 0 && value.floatValue() >= VectorCheck.LEAST_LOG_PROB)) {
             throw EngineException.untrue("the log-prob of token " + at + " of the answer must be a number in ["
@@ -38,7 +37,7 @@ final class AnswerNumbers {
         return value.floatValue();
     }
 
-    /** What was asked for was answered: some tokens, not too many, each with a log-prob. */
+    /** Requires some tokens, not too many, each with a log-prob. */
     static void require(TurnOrder order, int[] tokens, float[] logProbs) {
         int most = order.sampling().getMaxTokens();
         if (tokens.length == 0 || tokens.length > most) {
@@ -51,7 +50,7 @@ final class AnswerNumbers {
         }
     }
 
-    /** That the prompt it says it has is the one it was given. */
+    /** Requires the echoed prompt to be the given one. */
     static void requirePrompt(JsonNode said, TurnOrder order) {
         if (said.isMissingNode() || said.isNull()) {
             return;
@@ -64,7 +63,7 @@ final class AnswerNumbers {
         }
     }
 
-    /** That it counts the prompt's tokens as we do. */
+    /** Requires the same prompt length. */
     static void requireCount(JsonNode said, TurnOrder order) {
         if (said.isNumber() && said.intValue() != order.promptTokens().length) {
             throw EngineException.untrue("the engine was given a prompt of " + order.promptTokens().length
@@ -72,7 +71,7 @@ final class AnswerNumbers {
         }
     }
 
-    /** Which version sampled which tokens: all of them, in order and without a gap; empty where nothing is said. */
+    /** Version spans covering all tokens; empty if not given. */
     static List<LabelSpan> spans(JsonNode said, int length) {
         List<LabelSpan> spans = new ArrayList<>();
         int at = 0;

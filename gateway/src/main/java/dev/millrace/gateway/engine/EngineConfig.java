@@ -110,15 +110,13 @@ public record EngineConfig(
                 600_000);
     }
 
-    /** Whether another program samples. */
     public boolean isRemote() {
         return kind != EngineKind.OWN;
     }
 
     /**
-     * Refuses settings of a generator that say nothing of, or cannot be had from, another program's engine.
-     *
-     * @throws IllegalArgumentException with the generator's key and the way out
+     * @throws IllegalArgumentException naming the generator's key that another engine does not support, and the way
+     *     out
      */
     public void require(GeneratorConfig generator) {
         if (!isRemote()) {
@@ -135,7 +133,7 @@ public record EngineConfig(
         }
     }
 
-    /** Why what is sampled so could not be trained on, a sentence that begins with the parameter; empty if it can. */
+    /** Why such samples could not be trained on, starting with the parameter; empty if they could. */
     public Optional<String> refusal(SamplingParameters sampling) {
         if (!isRemote()) {
             return Optional.empty();
@@ -163,7 +161,7 @@ public record EngineConfig(
         return Optional.empty();
     }
 
-    /** What becomes of answers under way, and of their keys and values, when weights change. */
+    /** What happens to answers in progress at a weight update. */
     WeightChange change(GeneratorConfig generator) {
         return generator.weightUpdate() == WeightUpdate.DRAIN
                 ? WeightChange.DRAINED
@@ -186,30 +184,24 @@ public record EngineConfig(
             this.torchName = torchName;
         }
 
-        /** As torch and both engines call it. */
         String torchName() {
             return torchName;
         }
     }
 
-    /** Whose engine samples. */
     public enum EngineKind {
-        /** Millrace's own, in this process. */
         OWN,
-        /** A vLLM server. */
         VLLM,
-        /** An SGLang server. */
         SGLANG
     }
 
-    /** Of which distribution an engine's log-probs are. */
+    /** Distribution of an engine's log-probs. */
     public enum EngineLogProbs {
-        /** Of the softmax at temperature 1, whatever it was sampled at. What it samples can be trained on at temperature 1 alone. */
+        /** Softmax at temperature 1; trainable only if sampled at 1. */
         RAW,
-        /** Of the softmax that it was sampled from. */
+        /** Softmax that was sampled from. */
         PROCESSED;
 
-        /** In which temperature they are. */
         double temperature(double sampledAt) {
             return this == RAW ? 1 : sampledAt;
         }

@@ -24,32 +24,24 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 
 /**
- * Holds a running engine against what the adapter relies on, without a run and without Kafka: writes a model, and a changed copy of it,
- * has the engine take them up, and compares what it answers with Millrace's own engine. The model that was named is loaded at the end.
+ * Checks a running engine against the adapter's requirements, without run or Kafka: writes a model and a changed copy,
+ * loads both, and compares answers with Millrace's engine. Loads the named model at the end.
  */
 public final class EngineConformance {
     private static final String FINAL_NORM = "model.norm.weight";
     private static final int[] PROMPT = {1, 2, 3, 4};
     private static final long UNDER_WAY_MS = 50;
 
-    /** What came of a check. */
     public enum Outcome {
         PASSED,
         FAILED,
-        /** It could not be looked into, or does not matter to this engine. */
+        /** Not checkable, or irrelevant for this engine. */
         LEFT_OUT
     }
 
-    /**
-     * One check.
-     *
-     * @param name what is relied on
-     * @param sentence what was found
-     */
     public record Check(String name, Outcome outcome, String sentence) {}
 
     private interface Look {
-        /** @return what was found */
         String at();
     }
 
@@ -63,13 +55,11 @@ public final class EngineConformance {
     private boolean allPassed = true;
 
     /**
-     * @param config of the engine
-     * @param model Hugging Face directory of the model that the engine runs
-     * @param weights its weights
-     * @param own Millrace's own engine
-     * @param longestTokens that the check of versions under way asks for: long enough that an update comes between
-     * @param told of each check when it is done
-     * @throws IllegalArgumentException if the configuration names a key that is not there
+     * @param model Hugging Face directory that the engine runs
+     * @param own Millrace's engine
+     * @param longestTokens of the mid-answer update check: long enough for an update in between
+     * @param told receives each finished check
+     * @throws IllegalArgumentException if the configuration names a missing key
      */
     public EngineConformance(
             EngineConfig config, String model, Weights weights, Engine own, int longestTokens, Consumer<Check> told) {
@@ -82,11 +72,7 @@ public final class EngineConformance {
         this.http = new EngineHttp(config.url(), RemoteEngines.key(config, System.getenv()));
     }
 
-    /**
-     * Runs all checks.
-     *
-     * @return whether none failed
-     */
+    /** @return whether none failed */
     public boolean run() {
         EngineApi api = RemoteEngines.api(config, http, WeightChange.DRAINED);
         if (!check("says who it is, and the version of its weights", () -> identity(api))) {
@@ -256,7 +242,6 @@ public final class EngineConformance {
         });
     }
 
-    /** So that it has begun. */
     private static void await(CompletableFuture<JsonNode> asked) {
         try {
             asked.get(UNDER_WAY_MS, TimeUnit.MILLISECONDS);
@@ -285,7 +270,7 @@ public final class EngineConformance {
         return "it says " + answer.spans();
     }
 
-    /** Another policy of the same shape: logits are half as large. */
+    /** Halves the logits. */
     private static Weights changed(Weights weights) {
         Weights copy = weights.copy();
         FloatBuffer norm = copy.tensor(FINAL_NORM);

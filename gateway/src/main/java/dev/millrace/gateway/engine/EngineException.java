@@ -2,19 +2,19 @@ package dev.millrace.gateway.engine;
 
 import org.jspecify.annotations.Nullable;
 
-/** Another program's engine did not do what it was asked for; says what, and what to do. */
+/** An external engine failed; the message says how and what to do. */
 public final class EngineException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
-    /** What it means for whoever asked. */
+    /** Consequence for the caller. */
     public enum Kind {
-        /** It does not answer: it may come back, and may have forgotten its weights by then. */
+        /** Unreachable; may come back without its weights. */
         AWAY,
-        /** It did not do what it was asked for; another time it may. */
+        /** Retryable. */
         FAILED,
-        /** What it answers cannot be true, so that nothing of it is trained on. */
+        /** The answer is impossible and is not trained on. */
         UNTRUE,
-        /** It is not, or not set up as, what the configuration says; asking again changes nothing. */
+        /** Not the configured engine or setup; not retryable. */
         UNFIT
     }
 

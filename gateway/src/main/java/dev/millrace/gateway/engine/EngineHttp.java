@@ -15,7 +15,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import org.jspecify.annotations.Nullable;
 
-/** JSON over HTTP, to one engine. Thread-safe. */
 final class EngineHttp {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration CONNECT_LIMIT = Duration.ofSeconds(10);
@@ -28,7 +27,7 @@ final class EngineHttp {
             .connectTimeout(CONNECT_LIMIT)
             .build();
 
-    /** @param key that every call carries; null for none */
+    /** @param key of every call; null for none */
     EngineHttp(String url, @Nullable String key) {
         this.url = url;
         this.key = key;
@@ -38,17 +37,14 @@ final class EngineHttp {
         return url;
     }
 
-    /** @throws EngineException if it does not answer, or not with success */
     JsonNode get(String path, Duration limit) {
         return await(send(request(path, limit).GET(), path));
     }
 
-    /** @param body null for none */
     JsonNode post(String path, @Nullable JsonNode body, Duration limit) {
         return await(ask(path, body, limit));
     }
 
-    /** As {@link #post}, later; cancelling it closes the connection. */
     CompletableFuture<JsonNode> ask(String path, @Nullable JsonNode body, Duration limit) {
         HttpRequest.Builder request = request(path, limit);
         if (body == null) {

@@ -23,18 +23,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Which of the run's versions another program's engine has: gives it each, looks into it, and knows by its label which one sampled a token.
- *
- * <p>Owned by one thread, but for what is said to be of any.
+ * Keeps an external engine on the run's versions, and maps its labels to versions of tokens. Owned by one thread,
+ * unless noted.
  */
 final class EngineWeights implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(EngineWeights.class);
 
-    /**
-     * A version of the run.
-     *
-     * @param sha256 of its weights: a log that was cut off may have other ones under the same number
-     */
+    /** @param sha256 of the weights: a truncated log may reuse a number */
     record Version(long number, String sha256, Weights weights) {
         boolean isSame(Version other) {
             return number == other.number && sha256.equals(other.sha256);
@@ -75,42 +70,37 @@ final class EngineWeights implements AutoCloseable {
                 config.name(), "not known yet", config.dtype().torchName(), null);
     }
 
-    /** What it computes with; from any thread. */
+    /** From any thread. */
     EngineIdentity identity() {
         return identity;
     }
 
-    /** The version that was loaded last, -1 before the first; from any thread. */
+    /** Loaded last, -1 before the first; from any thread. */
     long version() {
         return version;
     }
 
-    /** Whether it was given this version last. */
     boolean isServing(Version wanted) {
         return serving != null && wanted.isSame(serving);
     }
 
-    /** Whether another version than this was loaded before. */
     boolean isOtherThan(Version wanted) {
         return serving != null && !wanted.isSame(serving);
     }
 
-    /** Whether it may have other weights than those that it was given. */
     boolean isLost() {
         return isLost;
     }
 
-    /** It may have begun anew, or has half an update. */
+    /** The engine may have restarted, or have half an update. */
     void lose() {
         isLost = true;
     }
 
-    /** How often it was given weights: what was begun before and is there after that may be of two versions. */
     long updates() {
         return updates;
     }
 
-    /** Has it serve a version. */
     void update(Version wanted) {
         long begun = System.nanoTime();
         if (isLost) {
@@ -162,12 +152,12 @@ final class EngineWeights implements AutoCloseable {
     }
 
     /**
-     * Which version sampled which of an answer's tokens.
+     * Versions of an answer's tokens.
      *
-     * @param begun the version when it was begun
+     * @param begun version at its start
      * @param update {@link #updates} then
-     * @param labelNow what the engine says now, where the answer says nothing
-     * @throws EngineException if nobody can say
+     * @param labelNow the engine's label now, if the answer has none
+     * @throws EngineException if it cannot be determined
      */
     List<VersionSpan> spans(EngineAnswer answer, long begun, long update, @Nullable String labelNow) {
         if (!answer.spans().isEmpty()) {
@@ -201,7 +191,7 @@ final class EngineWeights implements AutoCloseable {
         probe.close();
     }
 
-    /** What is counted of another program's engine, beside what a generator counts. */
+    /** Meters of an external engine. */
     static final class EngineMeters {
         private final MeterRegistry registry;
         private final Counter tokens;
@@ -239,7 +229,6 @@ final class EngineWeights implements AutoCloseable {
             answers.increment();
         }
 
-        /** An answer was not taken. */
         void failed(String kind) {
             registry.counter("millrace.engine.lost.answers", "reason", kind.toLowerCase(Locale.ROOT))
                     .increment();

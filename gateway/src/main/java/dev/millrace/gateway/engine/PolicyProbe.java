@@ -18,11 +18,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Compares an engine's log-probs with those of Millrace's own engine under the same weights, for tokens that the engine samples at
- * temperatures which raw and processed log-probs tell apart.
- *
- * <p>It finds log-probs of another distribution than was declared, weights that were not taken up, another model, and settings that
- * the engine adds by itself. What it cannot tell from a small difference of precision it lets pass. One owner.
+ * Compares an engine's log-probs with Millrace's under the same weights, at temperatures that distinguish raw from
+ * processed ones. Detects another distribution, model, weights or hidden settings; tolerates small precision
+ * differences. Owned by one thread.
  */
 final class PolicyProbe implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(PolicyProbe.class);
@@ -31,11 +29,10 @@ final class PolicyProbe implements AutoCloseable {
     private static final int SCORED_AT_ONCE = 1024;
 
     /**
-     * Mean absolute differences, in nats a token.
+     * Mean absolute differences, nats per token.
      *
-     * @param declared to what the configuration says the log-probs are
-     * @param other to what else they might be
-     * @param answers that were compared
+     * @param declared from the configured distribution
+     * @param other from the other one
      */
     record Finding(double declared, double other, List<EngineAnswer> answers) {}
 
@@ -44,7 +41,7 @@ final class PolicyProbe implements AutoCloseable {
     private final int capacityTokens;
     private final ScoringSession scoring;
 
-    /** @param capacityTokens most tokens of a prompt with its answer */
+    /** @param capacityTokens of prompt and answer */
     PolicyProbe(Engine own, DecoderShape shape, EngineConfig config, int capacityTokens) {
         this.config = config;
         this.vocabSize = shape.vocabSize();
@@ -52,16 +49,13 @@ final class PolicyProbe implements AutoCloseable {
         this.scoring = new ScoringSession(own, shape, SCORED_AT_ONCE);
     }
 
-    /** Whether there is anything to look into. */
     boolean isWanted() {
         return config.probeTokens() > 0;
     }
 
     /**
-     * Looks into it.
-     *
-     * @param ask has an order answered by the engine
-     * @throws EngineException if the log-probs are not what they are said to be
+     * @param ask runs an order on the engine
+     * @throws EngineException if the log-probs are not as declared
      */
     Finding require(Weights weights, long version, Function<TurnOrder, EngineAnswer> ask) {
         Finding found = compare(weights, ask);

@@ -48,12 +48,10 @@ public final class RemoteEngines {
     private RemoteEngines() {}
 
     /**
-     * What answers.
-     *
      * @param run whose versions are followed
-     * @param checkpoint whose config and tokenizer are put beside each version; empty for none
-     * @param own what the other engine's log-probs are compared with
-     * @throws IllegalArgumentException if the configuration asks for what such an engine cannot do, or names a key that is not there
+     * @param checkpoint config and tokenizer for written versions; empty for none
+     * @param own compared with the other engine
+     * @throws IllegalArgumentException if the configuration is unsupported, or names a missing key
      */
     public static TurnEngine.Door door(
             EngineConfig config,
@@ -105,19 +103,18 @@ public final class RemoteEngines {
     }
 
     /**
-     * Answers from another program's engine, whose weights follow the run's versions.
+     * Samples with an external engine that follows the run's versions.
      *
-     * <p>A thread of its own greets the engine, loads each newest version into it, looks into its log-probs, and hands it orders. An engine
-     * that goes away is waited for, and is given its weights again before it is asked for anything; orders that were with it fail.
+     * <p>Its thread connects, loads each newest version, probes log-probs and hands over orders. If the engine
+     * disconnects, its orders fail, and it gets its weights again before the next.
      */
     static final class RemoteTurnEngine implements TurnEngine {
         private static final Logger LOG = LoggerFactory.getLogger(RemoteTurnEngine.class);
         private static final long POLL_MS = 10;
         private static final long RETRY_MS = 500;
-        /** With fewer, it is the answer that is sick; with so many one after the other, the engine. */
+        /** Fewer consecutive impossible answers are the answers' fault; so many, the engine's. */
         private static final int MOST_UNTRUE = 10;
 
-        /** One answer under way. */
         private static final class Turn {
             final TurnOrder order;
             final TokenListener listener;
@@ -135,7 +132,6 @@ public final class RemoteEngines {
             }
         }
 
-        /** What came of a turn: an answer, or a failure. */
         private record Arrival(
                 Turn turn,
                 @Nullable JsonNode answer,
@@ -248,7 +244,7 @@ public final class RemoteEngines {
             oldest = running.stream().mapToLong(turn -> turn.version).min().orElse(-1);
         }
 
-        /** Of answers that do not name their version it is asked once they are all there: it can only have been theirs, too. */
+        /** Answers without a version need the label once all are complete. */
         private void settle(List<Arrival> came) {
             @Nullable String labelNow = null;
             for (Arrival each : came) {
@@ -344,7 +340,6 @@ public final class RemoteEngines {
             tryAgainAtNanos = now + Duration.ofMillis(RETRY_MS).toNanos();
         }
 
-        /** Has the engine serve the newest version, if it does not. */
         private void keepUp() {
             EngineWeights.Version wanted = newest.get();
             if (weights.isServing(wanted) && !weights.isLost()

@@ -12,9 +12,8 @@ import dev.millrace.schemas.SamplingParameters;
 import java.time.Duration;
 
 /**
- * SGLang's server, as its documentation of RL systems and its tree of September 2026 (v0.5.18 and later) have it: {@code
- * /pause_generation}, {@code /update_weights_from_disk} and {@code /continue_generation}; answers by {@code /generate}, each of which
- * names its version, or its versions token for token.
+ * SGLang (v0.5.18 and later, documentation of September 2026): {@code /pause_generation}, {@code
+ * /update_weights_from_disk}, {@code /continue_generation}; {@code /generate} names versions per answer or token.
  */
 final class SglangApi implements EngineApi {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -74,7 +73,7 @@ final class SglangApi implements EngineApi {
         return label.asText();
     }
 
-    /** Only with --enable-deterministic-inference, which it does not say. */
+    /** Only with --enable-deterministic-inference, which it does not report. */
     @Override
     public boolean isSeeded() {
         return false;

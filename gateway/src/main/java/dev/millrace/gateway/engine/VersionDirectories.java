@@ -13,7 +13,7 @@ import java.util.Deque;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The folder that versions are written to for an engine, each whole or not at all; the oldest are removed. One owner. */
+/** Folder of versions for an engine, each written whole; the oldest are removed. Owned by one thread. */
 final class VersionDirectories {
     private final EngineConfig config;
     private final Path root;
@@ -22,8 +22,8 @@ final class VersionDirectories {
     private final Deque<Path> written = new ArrayDeque<>();
 
     /**
-     * @param prefix of this one's directories; what an earlier life of it left is removed
-     * @param checkpoint whose config and tokenizer are put beside; empty for none
+     * @param prefix of its directories; leftovers are removed
+     * @param checkpoint config and tokenizer to copy; empty for none
      */
     VersionDirectories(EngineConfig config, String prefix, String checkpoint) {
         this.config = config;
@@ -60,14 +60,12 @@ final class VersionDirectories {
                 .as(config.dtype().name());
     }
 
-    /** As the engine sees it. */
     String seen(Path directory) {
         return config.seenAs().isEmpty()
                 ? directory.toString()
                 : config.seenAs() + (config.seenAs().endsWith("/") ? "" : "/") + directory.getFileName();
     }
 
-    /** The newest one is taken up: those before it may go. */
     void removeOld() {
         while (written.size() > config.keptVersions()) {
             try {

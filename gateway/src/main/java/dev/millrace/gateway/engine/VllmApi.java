@@ -15,10 +15,9 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * vLLM's server with {@code VLLM_SERVER_DEV_MODE=1}, as its documentation of v0.32 and its tree of September 2026 have it: {@code
- * /pause}, {@code /collective_rpc} with the workers' {@code reload_weights}, {@code /update_weight_version}, {@code /resume} and
- * {@code /weight_info}; answers by {@code /v1/completions}, which names no versions, where updates wait for what is under way, and by
- * {@code /inference/v1/generate}, which names them, where they do not.
+ * vLLM with {@code VLLM_SERVER_DEV_MODE=1} (documentation of v0.32, September 2026): {@code /pause}, {@code
+ * /collective_rpc} with {@code reload_weights}, {@code /update_weight_version}, {@code /resume}, {@code /weight_info};
+ * {@code /v1/completions} without versions if updates wait for answers, else {@code /inference/v1/generate}.
  */
 final class VllmApi implements EngineApi {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -31,7 +30,7 @@ final class VllmApi implements EngineApi {
     private final boolean namesVersions;
     private volatile String model;
 
-    /** @param change where it is not {@link WeightChange#DRAINED}, answers are asked for where they name their versions */
+    /** @param change other than {@link WeightChange#DRAINED} needs answers that name their versions */
     VllmApi(EngineHttp http, EngineConfig config, WeightChange change) {
         this.http = http;
         this.config = config;
@@ -132,7 +131,7 @@ final class VllmApi implements EngineApi {
         return new EngineCall("/v1/completions", sampling(body, order));
     }
 
-    /** Everything by name, or the model's generation_config.json would decide. */
+    /** Everything explicit, or generation_config.json would decide. */
     private static ObjectNode sampling(ObjectNode into, TurnOrder order) {
         SamplingParameters sampling = order.sampling();
         into.put("n", 1)

@@ -3,21 +3,19 @@ package dev.millrace.replay;
 import dev.millrace.corrections.algorithm.Algorithm;
 
 /**
- * An algorithm that a run is asked about.
+ * An alternative algorithm for a run.
  *
- * @param name for people
- * @param algorithm what is decided by
- * @param isRescored whether they see log-probs that were computed again, rather than the recorded ones
- * @param isRewarded whether they see rewards of another verifier, rather than the recorded ones
+ * @param isRescored sees recomputed log-probs
+ * @param isRewarded sees another verifier's rewards
  */
 public record Alternative(String name, Algorithm algorithm, boolean isRescored, boolean isRewarded) {
 
-    /** Over the recorded rewards. */
+    /** With recorded rewards. */
     public Alternative(String name, Algorithm algorithm, boolean isRescored) {
         this(name, algorithm, isRescored, false);
     }
 
-    /** Over the recorded log-probs and rewards. */
+    /** With recorded log-probs and rewards. */
     public Alternative(String name, Algorithm algorithm) {
         this(name, algorithm, false, false);
     }

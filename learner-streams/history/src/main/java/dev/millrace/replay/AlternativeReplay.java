@@ -27,7 +27,6 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/** Decides about recorded batches by one alternative; the same classes that the topology decides by. Thread-safe. */
 final class AlternativeReplay {
     private final Alternative alternative;
 
@@ -39,17 +38,15 @@ final class AlternativeReplay {
         return alternative.name();
     }
 
-    /** Whether it sees log-probs that were computed again. */
     boolean isRescored() {
         return alternative.isRescored();
     }
 
-    /** Whether it sees rewards of another verifier. */
     boolean isRewarded() {
         return alternative.isRewarded();
     }
 
-    /** Whether it decides by the same algorithm over the same log-probs. */
+    /** True for the same algorithm over the same log-probs. */
     boolean decidesAs(AlternativeReplay other) {
         return alternative.algorithm().equals(other.alternative.algorithm()) && isRescored() == other.isRescored();
     }
@@ -58,7 +55,7 @@ final class AlternativeReplay {
         return alternative.algorithm().decide(facts);
     }
 
-    /** Whether a decision is what the batch says. */
+    /** True if the decision equals the batch's. */
     static boolean isRecorded(Decision decision, LearnerBatch batch) {
         if (decision.left().trainedTokens() != batch.getTrainedTokens()
                 || !isSame(decision.essRatio(), batch.getEssRatio())
@@ -76,7 +73,7 @@ final class AlternativeReplay {
         return true;
     }
 
-    /** Whether a decision is what the learner's log says of its step; a step that let the batch's own decisions stand says less. */
+    /** True if the decision equals the learner's log, as far as the step logged any. */
     static boolean isTrained(Decision decision, TrainingStep step) {
         Map<String, Double> metrics = step.getMetrics();
         if (decision.left().trainedTokens() != step.getTokensTrained()
@@ -142,11 +139,11 @@ final class AlternativeReplay {
     }
 
     /**
-     * The batch as this alternative makes it.
+     * The batch under this alternative.
      *
-     * @param trajectories the run's, one for each entry
-     * @param proximalVersions one for each: under which version the proximal log-probs are that this alternative saw
-     * @param recordWeights whether its entries have the weights that it makes
+     * @param trajectories the run's, one per entry
+     * @param proximalVersions version of the proximal log-probs seen, per entry
+     * @param recordWeights store the alternative's weights in its entries
      */
     KeptBatch kept(
             LearnerBatch recorded,
@@ -173,7 +170,7 @@ final class AlternativeReplay {
                 seen);
     }
 
-    /** A trajectory with the log-probs that this alternative saw. */
+    /** A trajectory with the log-probs seen by this alternative. */
     private static Trajectory seen(Trajectory recorded, long proximalVersion, int sequence, StageFacts facts) {
         int from = facts.tokens().start(sequence);
         int to = facts.tokens().end(sequence);
@@ -187,7 +184,6 @@ final class AlternativeReplay {
                 .build();
     }
 
-    /** Who is masked. */
     private static final class Counted {
         private final SortedMap<Long, MaskedShare> byLag = new TreeMap<>();
         private final SortedMap<Long, MaskedShare> byLength = new TreeMap<>();
@@ -225,11 +221,11 @@ final class AlternativeReplay {
     }
 
     /**
-     * The tokens of a decided batch that move the weights at all: trained on, with a weight.
+     * Trained tokens with a weight.
      *
-     * @param zeroWeights tokens that are trained on without one
-     * @param chiSquare mean squared ratio of proximal to behavior, minus 1; NaN if no token counts
-     * @param gradientPower mean over the tokens that are trained on of (weight times advantage)² times (1 - probability)²; NaN of none
+     * @param zeroWeights trained tokens without one
+     * @param chiSquare mean squared ratio proximal/behavior, minus 1; NaN without tokens
+     * @param gradientPower mean over trained tokens of (weight · advantage)² · (1 - probability)²; NaN without tokens
      */
     record CountingTokens(long zeroWeights, double chiSquare, double gradientPower) {
 
@@ -256,27 +252,20 @@ final class AlternativeReplay {
     }
 
     /**
-     * The tokens that a correction leaves to train on: how far the two policies are apart on them, and their importance weights.
-     * Zeros where it leaves none.
-     *
-     * <p>The divergences are three of the diagnostics' numbers, without the others, which cost three times as much.
+     * Divergence and importance weights over the tokens kept by a correction; zeros without tokens. Computes three of
+     * the diagnostics' numbers at a quarter of their cost.
      *
      * @param k1 mean of -log ratio
      * @param k3 mean of ratio - 1 - log ratio
      * @param chiSquare mean squared ratio minus 1
-     * @param meanWeight mean importance weight
-     * @param maxWeight largest importance weight
-     * @param changedWeights weights that a correction made other than the ratio
+     * @param changedWeights weights other than the ratio
      */
     record KeptTokens(
             double k1, double k3, double chiSquare, double meanWeight, double maxWeight, long changedWeights) {
 
         /**
-         * Those of a batch.
-         *
-         * @param ratio whose divergence is told
          * @param weights one per packed token, not negative
-         * @param changed how many of them are not the ratio
+         * @param changed how many are not the ratio
          * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
          */
         static KeptTokens of(TokenBatch kept, LogRatio ratio, float[] weights, long changed) {

@@ -31,10 +31,10 @@ import java.util.concurrent.atomic.LongAdder;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Runs a run's topology again as it was recorded, every task of it, and says whether it made the same bytes.
+ * Replays every task of a run's topology and compares the bytes.
  *
- * <p>Tasks are independent of each other: each reads what was recorded on the topics before it, not what another
- * replay made. So they run at once, on any number of threads, with one result. Memory is what the live tasks have.
+ * <p>Tasks read recorded input topics, not each other's replays, so they run in parallel with one result. Memory is
+ * that of the live tasks.
  */
 public final class AsRecorded {
     private final RecordedRun run;
@@ -42,11 +42,6 @@ public final class AsRecorded {
     private final RecordComparison comparison;
     private final LongAdder progress = new LongAdder();
 
-    /**
-     * @param config of the run's topology
-     * @param algorithm what the run decided by
-     * @param maxValueBytes largest value that its log took
-     */
     public AsRecorded(RecordedRun run, TopologyConfig config, Algorithm algorithm, int maxValueBytes) {
         this.run = run;
         this.tasks = new TopologyTasks(
@@ -72,12 +67,10 @@ public final class AsRecorded {
                         LearnerBatch.class));
     }
 
-    /** Offsets of all inputs together that were passed so far; from any thread. */
     public long passed() {
         return progress.sum();
     }
 
-    /** Offsets of all inputs together. */
     public long toPass() {
         long sum = 0;
         for (String topic : inputTopics()) {
@@ -95,12 +88,6 @@ public final class AsRecorded {
         return topics;
     }
 
-    /**
-     * Replays every task.
-     *
-     * @param threads at least 1; the result does not depend on it
-     * @return a verdict for each task, joins by partition, then assemblies
-     */
     public List<TaskVerdict> replay(int threads) throws InterruptedException {
         List<Callable<TaskVerdict>> all = new ArrayList<>();
         for (TopicPartition partition : run.partitions(run.topics().rollouts())) {

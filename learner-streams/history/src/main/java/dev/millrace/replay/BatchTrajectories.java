@@ -16,15 +16,13 @@ import java.util.TreeSet;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** The trajectories that a recorded batch points at. */
 public final class BatchTrajectories {
     private BatchTrajectories() {}
 
     /**
-     * One for each entry of the batch, in their order.
+     * The trajectories of a recorded batch, one per entry.
      *
-     * @param fetcher the run's
-     * @throws ArchiveException naming the first that is not there any more, or is another
+     * @throws ArchiveException naming the first that is missing or another
      */
     public static List<Trajectory> of(RecordedRun run, LearnerBatch batch, RecordFetcher fetcher) {
         Map<Integer, TreeSet<Long>> wanted = new TreeMap<>();

@@ -3,8 +3,8 @@ package dev.millrace.replay;
 import java.util.OptionalInt;
 
 /**
- * Decides whether a series of evaluations has collapsed: the reward fell below half of the earlier best, and stayed
- * there for at least its last {@value #STAYS} evaluations.
+ * A series of evaluations collapsed if the reward fell below half of the earlier best for at least its last {@value
+ * #STAYS} evaluations.
  */
 public final class Collapse {
     /** Evaluations at the end that must lie below half. */
@@ -12,7 +12,7 @@ public final class Collapse {
 
     private Collapse() {}
 
-    /** The first evaluation of the fall; empty if there was none. */
+    /** First evaluation of the fall; empty without a collapse. */
     public static OptionalInt at(double[] rewards) {
         double best = 0;
         int below = 0; // evaluations in a row, up to this one, below half of the best before

@@ -1,28 +1,27 @@
 package dev.millrace.replay;
 
 /**
- * Result of applying corrections to one batch.
+ * Result of applying corrections to one batch. Means over no token are 0 unless noted.
  *
- * @param tokens that the trajectories leave to train on, and how many of them are masked
- * @param sequences with such tokens, and how many of them are masked altogether
- * @param changedWeights tokens whose importance weight was truncated or set to 0
- * @param meanWeight of the tokens that are trained on; 0 if there are none
- * @param maxWeight the largest of them
- * @param essRatio effective sample size of the raw sequence weights over their number
- * @param essRatioTruncated the same of the truncated ones
+ * @param tokens trainable, and masked of these
+ * @param sequences with trainable tokens, and wholly masked of these
+ * @param changedWeights tokens with a truncated or zeroed weight
+ * @param meanWeight of trained tokens
+ * @param maxWeight of trained tokens
+ * @param essRatio of raw sequence weights
+ * @param essRatioTruncated of truncated ones
  * @param stepScale factor on the learning rate
- * @param secondMoment of the log-ratio, before the second-moment mask
- * @param k1 mean of -log ratio over the tokens that are trained on: KL(behavior || proximal)
- * @param k3 mean of ratio - 1 - log ratio over them
- * @param chiSquare mean squared ratio minus 1 over them
- * @param zeroWeights tokens that are trained on with a weight of 0, so that they have no effect
- * @param countingChiSquare chi-square over the others of those that are trained on; NaN if there are none
- * @param gradientPower mean over the trained tokens of (weight times advantage)² times (1 - probability)², a lower
- *     bound of the squared norm of the token's score: the gradient's size and noise, as far as a forward pass can show
- *     them; NaN if there are none
+ * @param secondMoment of the log-ratio, before its mask
+ * @param k1 mean of -log ratio over trained tokens: KL(behavior || proximal)
+ * @param k3 mean of ratio - 1 - log ratio over trained tokens
+ * @param chiSquare mean squared ratio minus 1 over trained tokens
+ * @param zeroWeights trained tokens with weight 0
+ * @param countingChiSquare chi-square over the other trained tokens; NaN if there are none
+ * @param gradientPower mean over trained tokens of (weight · advantage)² · (1 - probability)², a lower bound of the
+ *     squared score norm; NaN if there are none
  * @param meanAbsoluteAdvantage over sequences
- * @param changedAdvantages sequences whose advantage is not the recorded one
- * @param breakdown the masked sequences and tokens by category
+ * @param changedAdvantages sequences with another advantage than recorded
+ * @param breakdown masked sequences and tokens by category
  */
 public record DecidedFigures(
         MaskedShare tokens,

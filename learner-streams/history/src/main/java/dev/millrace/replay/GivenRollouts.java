@@ -9,7 +9,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Makes trajectories of rollouts and scores that never were on a log. Immutable. */
+/** Makes trajectories of rollouts and scores that were never on a log. Immutable. */
 public final class GivenRollouts {
     private static final LogCoordinates NOWHERE = new LogCoordinates("none", 0, 0L);
 
@@ -19,7 +19,7 @@ public final class GivenRollouts {
         this.run = run;
     }
 
-    /** One trajectory per rollout, in order; the current policy is the proximal one. */
+    /** In order; the current policy is the proximal one. */
     public List<Trajectory> make(ScoredRollouts scored, long currentVersion) {
         List<Trajectory> made = new ArrayList<>(scored.rollouts().size());
         for (int s = 0; s < scored.rollouts().size(); s++) {

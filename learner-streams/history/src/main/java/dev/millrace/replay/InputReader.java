@@ -25,14 +25,13 @@ import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.streams.processor.api.Record;
 
 /**
- * What a task takes in from one of its inputs: the records that are what they claim. Those that are not must be the
- * run's dead letters, byte for byte. Confined to one thread.
+ * Valid records of a task's input; the others must be the run's dead letters, byte for byte. Confined to one thread.
  *
  * @param <A> what the task takes
  */
 final class InputReader<A> implements AutoCloseable {
 
-    /** What was taken in, and when what it tells of happened. */
+    /** @param timestampMs event time */
     record Taken<A>(A arrival, long timestampMs) {}
 
     private final Input<A> input;
@@ -46,7 +45,7 @@ final class InputReader<A> implements AutoCloseable {
     private long partitionTimeMs = -1;
     private long lettersCompared;
 
-    /** @param progress takes how many offsets were passed */
+    /** @param progress receives the number of offsets passed */
     InputReader(
             RecordedRun run,
             Input<A> input,
@@ -63,7 +62,7 @@ final class InputReader<A> implements AutoCloseable {
         this.refusedBy = run.run();
     }
 
-    /** The next arrival; empty at the end of what is recorded. */
+    /** Empty at the end of the record. */
     Optional<Taken<A>> next() {
         for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next(); next.isPresent(); next = cursor.next()) {
             Optional<Taken<A>> taken = read(next.get(), true);
@@ -100,7 +99,7 @@ final class InputReader<A> implements AutoCloseable {
         }
     }
 
-    /** Who was in quarantine when is no matter of the task's inputs: the dead letter says that it was decided, and is believed. */
+    /** Quarantine is not part of the task's inputs, so the dead letter is trusted. */
     private boolean passedInQuarantine(ConsumerRecord<byte[], byte[]> record) {
         Optional<Letter> letter = letters.peek().filter(it -> it.sourceOffset() == record.offset());
         if (letter.isEmpty()
@@ -133,7 +132,7 @@ final class InputReader<A> implements AutoCloseable {
         letters.pass();
     }
 
-    /** Reads on as far as there are dead letters; nothing is taken in. */
+    /** Reads the remaining dead letters without taking anything in. */
     void compareRestOfLetters() {
         while (letters.peek().isPresent()) {
             long expected = letters.peek().get().sourceOffset();
@@ -164,13 +163,10 @@ final class InputReader<A> implements AutoCloseable {
         letters.close();
     }
 
-    /**
-     * The dead letters of records of one partition that were refused before a task saw them, in the order of their places.
-     * Confined to one thread.
-     */
+    /** Dead letters of one partition's records refused before the task, in order of position. Confined to one thread. */
     static final class DeadLetterReader implements AutoCloseable {
 
-        /** A dead letter, and where the refused record lies. */
+        /** @param sourceOffset of the refused record */
         record Letter(ConsumerRecord<byte[], byte[]> record, long sourceOffset) {}
 
         private record Head(RecordCursor cursor, Letter letter) {}

@@ -5,20 +5,19 @@ import dev.millrace.schemas.Trajectory;
 import java.util.List;
 
 /**
- * A recorded batch as an alternative would have made it, and what it is made of.
+ * A recorded batch under an alternative.
  *
- * @param batch the recorded one under the alternative's decisions; its entries still name the places of the run's trajectories
- * @param trajectories one for each entry, in their order: the run's, with the log-probs that the alternative saw and the
- *     importance weights that it makes of them
+ * @param batch with the alternative's decisions; entries still name the run's trajectories
+ * @param trajectories one per entry, with the log-probs and weights of the alternative
  */
 public record KeptBatch(LearnerBatch batch, List<Trajectory> trajectories) {
 
-    /** Takes what alternatives make of the batches of a run. */
+    /** Takes alternatives' batches. */
     public interface Keeper {
         /**
-         * One step. Steps come in order, on the thread that replays.
+         * Called in step order on the replaying thread.
          *
-         * @param ofAlternatives one for each alternative but the first, which is the run's own, in their order
+         * @param ofAlternatives one per alternative but the first, the run's own
          */
         void keep(List<KeptBatch> ofAlternatives);
     }

@@ -20,17 +20,13 @@ import org.apache.avro.specific.SpecificDatumWriter;
 import org.apache.avro.specific.SpecificRecordBase;
 
 /**
- * Keeps what alternatives make of a run as Avro container files, which every Avro library reads: for each alternative a folder
- * with {@code batches.avro}, a LearnerBatch a step, and {@code trajectories.avro}, the trajectories of each batch, in the order of
- * its entries, batch after batch.
+ * Writes alternatives of a run as Avro container files: per alternative a folder with {@code batches.avro} and {@code
+ * trajectories.avro}, in batch and entry order.
  *
- * <p>Files have {@value #UNFINISHED} behind their names until all of them are whole; then all are renamed. So a replay that was
- * interrupted leaves nothing that looks like a result, and one that is made again replaces what it was for alternatives of the same
- * names; folders of others stay. One block of
- * each file is in memory. Confined to one thread, {@link #steps()} aside.
+ * <p>Files end in {@value #UNFINISHED} until all are whole. A repeated replay replaces alternatives of the same names.
+ * Holds one block per file. Confined to one thread, except {@link #steps()}.
  */
 public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
-    /** Ends the names of files that are not whole. */
     public static final String UNFINISHED = ".unfinished";
 
     private static final String BATCHES = "batches.avro";
@@ -42,16 +38,14 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     private final List<Writing> writings = new ArrayList<>();
     private volatile long steps;
 
-    /** The files of one alternative. */
     private record Writing(
             Path folder, DataFileWriter<LearnerBatch> batches, DataFileWriter<Trajectory> trajectories) {}
 
     /**
-     * Begins them; files of these names from before are deleted.
+     * Deletes earlier files of these names.
      *
-     * @param folder for the alternatives' folders
-     * @param alternatives their names; what a file system may not like in one becomes {@code _}
-     * @throws ArchiveException if two folders would be called alike, or nothing can be written
+     * @param alternatives names; unsafe characters become {@code _}
+     * @throws ArchiveException if two folders would share a name, or writing fails
      */
     public KeptFiles(Path folder, List<String> alternatives) {
         this.folder = folder;
@@ -73,7 +67,6 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         }
     }
 
-    /** The folder of an alternative. */
     public static String folderOf(String alternative) {
         String plain = alternative.replaceAll("[^A-Za-z0-9._-]", "_");
         return plain.startsWith(".") ? "_" + plain : plain; // neither hidden nor a way out of the folder
@@ -104,12 +97,11 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         }
     }
 
-    /** Steps that were taken in so far; from any thread. */
     public long steps() {
         return steps;
     }
 
-    /** What else lies in the folder: alternatives of other replays, by name. */
+    /** Other alternatives in the folder. */
     public List<String> others() {
         Set<Path> own =
                 writings.stream().map(writing -> writing.folder().getFileName()).collect(Collectors.toSet());
@@ -124,7 +116,6 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         }
     }
 
-    /** All steps were taken in: the files get their names. */
     public void finish() {
         try {
             close();
@@ -145,7 +136,6 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         return new ArchiveException("cannot keep what the alternatives decide in " + folder + ": " + e.getMessage(), e);
     }
 
-    /** What was not finished keeps the name that says so. */
     @Override
     public void close() {
         try {

@@ -6,12 +6,12 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * Whom corrections take out: tokens by how many versions they are behind, sequences by their length and by the sign of
- * their advantage. Classes are of doubling width: 0, 1, 2-3, 4-7, and so on, each named by its least.
+ * Masked tokens by lag, masked sequences by length and advantage sign. Class widths double: 0, 1, 2-3, 4-7, each named
+ * by its least member.
  *
- * @param tokensByLag tokens, by the least lag of their class, in versions
- * @param sequencesByLength sequences, by the least length of their class, in response tokens
- * @param sequencesBySign sequences, by the sign of their advantage: -1, 0, 1
+ * @param tokensByLag in versions
+ * @param sequencesByLength in response tokens
+ * @param sequencesBySign -1, 0, 1
  */
 public record MaskBreakdown(
         SortedMap<Long, MaskedShare> tokensByLag,
@@ -24,17 +24,15 @@ public record MaskBreakdown(
         sequencesBySign = Collections.unmodifiableSortedMap(new TreeMap<>(sequencesBySign));
     }
 
-    /** Of nothing. */
     public static MaskBreakdown empty() {
         return new MaskBreakdown(new TreeMap<>(), new TreeMap<>(), new TreeMap<>());
     }
 
-    /** The least member of a value's class. */
+    /** Least member of the value's class. */
     static long classOf(long value) {
         return value < 2 ? Math.max(0, value) : Long.highestOneBit(value);
     }
 
-    /** Both together. */
     public MaskBreakdown plus(MaskBreakdown other) {
         return new MaskBreakdown(
                 sum(tokensByLag, other.tokensByLag),

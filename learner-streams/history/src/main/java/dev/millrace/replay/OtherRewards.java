@@ -8,10 +8,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Gives trajectories the rewards that a {@link Verifier} finds, and counts how these compare with the recorded ones.
- *
- * <p>A verifier says one number for a rollout. Where the record has rewards for its turns or tokens, or one of a greedy answer, that number
- * cannot take their place, and the trajectory is refused. Thread-safe.
+ * Replaces trajectories' rewards by those of a {@link Verifier}, and compares them. Refuses trajectories with rewards
+ * per turn or token or of a greedy answer, which one number cannot replace. Thread-safe.
  */
 public final class OtherRewards {
     private final Verifier verifier;
@@ -21,14 +19,7 @@ public final class OtherRewards {
         this.verifier = verifier;
     }
 
-    /**
-     * How rewards compare.
-     *
-     * @param rollouts that were judged
-     * @param changed of them whose reward is another number
-     * @param sumRecorded sum of the recorded rewards
-     * @param sumOther sum of the others
-     */
+    /** @param changed with another reward */
     public record Comparison(long rollouts, long changed, double sumRecorded, double sumOther) {
         private Comparison plus(double recorded, double other) {
             return new Comparison(
@@ -36,11 +27,7 @@ public final class OtherRewards {
         }
     }
 
-    /**
-     * New trajectories, the same but for their rewards.
-     *
-     * @throws IllegalArgumentException if one has finer rewards, see {@link #refusal}
-     */
+    /** @throws IllegalArgumentException if one has finer rewards, see {@link #refusal} */
     public List<Trajectory> of(List<Trajectory> recorded) {
         List<Trajectory> rewarded = new ArrayList<>(recorded.size());
         for (Trajectory trajectory : recorded) {
@@ -57,7 +44,7 @@ public final class OtherRewards {
         return rewarded;
     }
 
-    /** Why one number cannot take the place of a trajectory's rewards, as a sentence; empty where it can. */
+    /** Why one number cannot replace the trajectory's rewards; empty if it can. */
     public static Optional<String> refusal(Trajectory trajectory) {
         Credit credit = trajectory.getCredit();
         boolean isFiner = credit != null
@@ -75,7 +62,6 @@ public final class OtherRewards {
         comparison = comparison.plus(recorded, other);
     }
 
-    /** Of all trajectories so far. */
     public synchronized Comparison comparison() {
         return comparison;
     }

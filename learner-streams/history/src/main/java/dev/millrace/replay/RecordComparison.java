@@ -31,30 +31,26 @@ import org.apache.kafka.common.header.Headers;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Compares a record of the run with the one that a replay made, byte by byte: key, value and headers, save those that say what
- * was seen and counted. If they differ, both are decoded to say in which field.
- *
- * <p>A value that the run wrote with an older schema than this version has is compared as that schema knows it: every
- * field of it, and none that was added since. Thread-safe.
+ * Compares a recorded and a replayed record byte by byte: key, value, and headers except those about the reader. On a
+ * difference, decodes both to name the field. Values of an older schema are compared under that schema. Thread-safe.
  */
 final class RecordComparison {
     private static final int SHOWN = 200;
     /** Magic byte and schema id. */
     private static final int FRAME_BYTES = 5;
 
-    /** Where two records differ. */
     record Where(String field, String recorded, String replayed) {}
 
     private final SchemaRegistry registry;
     private final Map<String, Class<? extends SpecificRecord>> types;
 
-    /** @param types by topic: what is on it, where that is known */
+    /** @param types value type by topic */
     RecordComparison(SchemaRegistry registry, Map<String, Class<? extends SpecificRecord>> types) {
         this.registry = registry;
         this.types = Map.copyOf(types);
     }
 
-    /** Where they differ; empty if they are the same. */
+    /** Empty if equal. */
     Optional<Where> compare(ConsumerRecord<byte[], byte[]> recorded, TaskOutput replayed) {
         if (!recorded.topic().equals(replayed.topic())) {
             return Optional.of(new Where("topic", recorded.topic(), replayed.topic()));
@@ -99,7 +95,7 @@ final class RecordComparison {
                 replayed == null ? "nothing" : replayed.length + " other bytes"));
     }
 
-    /** Both as the schema that the run wrote with knows them; empty if they are the same. */
+    /** Compares under the recorded schema; empty if equal. */
     private Optional<Where> inOlderForm(byte[] recorded, byte[] replayed) {
         try {
             Schema older = registry.byId(ByteBuffer.wrap(recorded).getInt(1));
@@ -123,7 +119,7 @@ final class RecordComparison {
         return record;
     }
 
-    /** The first field in which two values differ; null if there is none. */
+    /** First differing field; null if equal. */
     private static @Nullable Where within(@Nullable Object recorded, @Nullable Object replayed, String path) {
         if (recorded instanceof IndexedRecord a && replayed instanceof IndexedRecord b) {
             for (Schema.Field field : a.getSchema().getFields()) {

@@ -1,13 +1,11 @@
 package dev.millrace.replay;
 
 /**
- * The first place where a replay and the run part.
+ * First difference of a replay from the run.
  *
- * @param task whose record it is, such as {@code join-3}
- * @param record which record: topic, partition and offset, and its number among the task's records
- * @param field in which it differs, such as {@code entries[3].advantage}; empty if one of the two has no such record
- * @param recorded what the run has
- * @param replayed what the replay made
+ * @param task such as {@code join-3}
+ * @param record topic, partition, offset, and number among the task's records
+ * @param field such as {@code entries[3].advantage}; empty if one record is missing
  */
 public record ReplayDifference(String task, String record, String field, String recorded, String replayed) {
 
@@ -17,7 +15,7 @@ public record ReplayDifference(String task, String record, String field, String 
                 + ", the replay " + replayed;
     }
 
-    /** Ends the replay of a task at the first difference. */
+    /** Ends a task's replay at the first difference. */
     static final class ReplayDifferenceException extends RuntimeException {
         private static final long serialVersionUID = 1L;
         private final transient ReplayDifference difference;

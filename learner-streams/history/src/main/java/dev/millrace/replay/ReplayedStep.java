@@ -9,16 +9,15 @@ import java.util.Optional;
 /**
  * One batch under every alternative.
  *
- * @param batchId the batch's number
- * @param version the version that it was assembled against
- * @param assembledAtMs when, Unix milliseconds
- * @param reward mean over its sequences
- * @param stalenessMean in versions at the step, as the recorded batch expected it, over trainable tokens
- * @param isAsRecorded whether the run's own corrections, decided again, give the recorded batch
- * @param rescored what came of computing log-probs again; empty if nobody did
- * @param figures one for each alternative, in their order
- * @param diagnoses one for each, of the steps up to this one; empty where nothing could be trained on
- * @param facts one for each: what the step says of itself, of the run's own as the learner recorded it, of others as far as a decision says it
+ * @param version that it was assembled against
+ * @param assembledAtMs Unix milliseconds
+ * @param reward mean over sequences
+ * @param stalenessMean recorded expectation in versions, over trainable tokens
+ * @param isAsRecorded the run's own corrections reproduce the batch
+ * @param rescored empty without recomputed log-probs
+ * @param figures per alternative
+ * @param diagnoses per alternative, up to this step; empty if nothing was trainable
+ * @param facts per alternative: the learner's for the run's own, decisions for others
  */
 public record ReplayedStep(
         long batchId,
@@ -44,11 +43,9 @@ public record ReplayedStep(
     }
 
     /**
-     * What came of computing a batch's log-probs again.
+     * Result of recomputing a batch's log-probs.
      *
-     * @param agreement with the recorded ones
-     * @param isAsTrained whether the run's own corrections then decide what the learner's log says the step did; empty where that
-     *     is not to be expected
+     * @param isAsTrained the run's own corrections then decide as the learner logged; empty if not comparable
      */
     public record RescoredStep(Agreement agreement, Optional<Boolean> isAsTrained) {}
 }

@@ -16,7 +16,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
-/** Rewards that stand on a topic, in records as those on {@code rewards}; of several for one rollout the first counts, as in a run. */
+/** Rewards on a topic, in the format of {@code rewards}; the first per rollout counts, as in a run. */
 public final class RewardTopic implements Verifier {
     private final String topic;
     private final Map<String, Reward> rewards = new HashMap<>();
@@ -26,10 +26,8 @@ public final class RewardTopic implements Verifier {
     }
 
     /**
-     * Reads all of it.
-     *
-     * @param name of the topic, with the prefix of the run's topics or without
-     * @throws ArchiveException if it is not there, or holds what is no reward
+     * @param name with or without the run's prefix
+     * @throws ArchiveException if the topic is missing or holds other records
      */
     public static RewardTopic read(RecordedRun run, String name) {
         String prefixed = run.topics().prefix() + name;

@@ -18,16 +18,12 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Rollouts with the current policy's log-probs of their tokens, packed sequence after sequence; not to be written to.
+ * Rollouts with the current policy's packed log-probs; not to be written to.
  *
- * @param rollouts as they were sampled
- * @param tokens   layout and mask of the responses
- * @param behavior log-probs they were sampled with, in the distribution in which they are scored
- * @param current  log-probs under the current policy
+ * @param behavior log-probs in the distribution in which they are scored
  */
 public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] behavior, float[] current) {
 
-    /** Scores them. */
     public static ScoredRollouts of(List<Rollout> rollouts, ScoringSession scoring, Weights weights) {
         int[][] sequences = new int[rollouts.size()][];
         int[] firstScored = new int[rollouts.size()];
@@ -66,12 +62,10 @@ public record ScoredRollouts(List<Rollout> rollouts, TokenBatch tokens, float[] 
         return new ScoredRollouts(rollouts, new TokenBatch(offsets, mask), behavior, current);
     }
 
-    /** One sequence's part of a packed vector. */
     float[] of(float[] packed, int sequence) {
         return Arrays.copyOfRange(packed, tokens.start(sequence), tokens.end(sequence));
     }
 
-    /** Of all rollouts. */
     public double meanReward() {
         return rollouts.stream().mapToDouble(Rollout::getReward).average().orElseThrow();
     }

@@ -3,17 +3,13 @@ package dev.millrace.replay;
 import dev.millrace.schemas.LearnerBatch;
 
 /**
- * Which batches are replayed; all bounds are inclusive.
+ * Range of batches to replay; bounds are inclusive.
  *
- * @param fromVersion least version that a batch was assembled against
- * @param toVersion largest
- * @param fromMs least time of assembly, Unix milliseconds
- * @param toMs largest
- * @param fromOffset least offset on {@code batches}
- * @param toOffset largest
+ * @param fromVersion of assembly
+ * @param fromMs time of assembly, Unix milliseconds
+ * @param fromOffset on {@code batches}
  */
 public record StepRange(long fromVersion, long toVersion, long fromMs, long toMs, long fromOffset, long toOffset) {
-    /** Every batch. */
     public static final StepRange ALL = new StepRange(
             Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
 
@@ -24,7 +20,7 @@ public record StepRange(long fromVersion, long toVersion, long fromMs, long toMs
         }
     }
 
-    /** Whether version and time of a batch are in it; its offset is for the reader to look at. */
+    /** Checks version and time; the reader checks the offset. */
     public boolean contains(LearnerBatch batch) {
         return batch.getAssembledVersion() >= fromVersion
                 && batch.getAssembledVersion() <= toVersion

@@ -41,14 +41,11 @@ import org.apache.kafka.streams.state.KeyValueStore;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs one task again over its inputs, in the order that its recorded output shows, and compares the new output.
+ * Replays one task over its inputs in the order shown by its recorded output, and compares the output.
  *
- * <p>For each record of the run, in the order of their numbers, the replay applies the events since the previous record
- * to the task: arrivals from the inputs, idle time, a restart on the same stores. The next record that the task makes
- * must be this one, neither earlier nor later. Further records that the run made from the same event are compared in
- * the same way.
- *
- * <p>Holds the task's state and one record of each partition; single-threaded, used once.
+ * <p>Before each recorded record the task receives its events: arrivals, idle time, a restart on the same stores. It
+ * must then make exactly this record, and the following ones that the run made from the same event. Holds the task's
+ * state and one record per partition; single-threaded, used once.
  */
 final class TaskReplay<A extends Observation> {
     private static final int NAMED_DIFFERENCES = 12;
@@ -65,10 +62,9 @@ final class TaskReplay<A extends Observation> {
 
     private final Map<String, KeyValueStore<Bytes, byte[]>> stores = new HashMap<>();
     private final Map<String, Long> same = new TreeMap<>();
-    /** By the number of the input. */
     private final Map<Integer, InputReader<A>> readers = new TreeMap<>();
 
-    /** The settings that the run's records carry so far. */
+    /** Settings carried by the run's records so far. */
     private final Map<Fingerprint, CanonicalSettings> recorded = new HashMap<>();
 
     private OutputReader outputs;
@@ -76,15 +72,15 @@ final class TaskReplay<A extends Observation> {
     private long number;
     private long taken;
     private int beginnings;
-    /** The record whose events are being done; decisions before the last of them come too early. */
+    /** The record in progress; decisions before its last event are too early. */
     private Output current;
 
     private boolean isLastEvent;
 
     /**
-     * @param told makes an arrival of what a journal was told
-     * @param settings what it decides by
-     * @param progress takes how many offsets of the inputs were passed
+     * @param told maps a journal entry to an arrival
+     * @param settings of the decisions
+     * @param progress receives the number of offsets passed
      */
     @SuppressWarnings("NullAway.Init") // run() opens the outputs and the task before anything looks at them
     TaskReplay(
@@ -209,7 +205,7 @@ final class TaskReplay<A extends Observation> {
         return reader;
     }
 
-    /** Of an unknown form nothing can be said; what is made by these settings still has to be the run's, byte for byte. */
+    /** Settings of an unknown format cannot be compared; the output must still match byte for byte. */
     private void requireSame(Fingerprint began) {
         if (began.equals(Fingerprint.UNKNOWN) || began.equals(settings.fingerprint())) {
             return;
@@ -315,7 +311,7 @@ final class TaskReplay<A extends Observation> {
         }
     }
 
-    /** A task's store without a stream engine: a sorted map, in the order in which the engine's stores are read. */
+    /** A task's store without a stream engine, in the key order of the engine's stores. */
     static final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
         private final String name;
         private final TreeMap<Bytes, byte[]> entries = new TreeMap<>();
@@ -368,7 +364,7 @@ final class TaskReplay<A extends Observation> {
             return entries.size();
         }
 
-        /** Of what is there now: the caller may write meanwhile. */
+        /** A snapshot: the caller may write meanwhile. */
         private static KeyValueIterator<Bytes, byte[]> iterator(NavigableMap<Bytes, byte[]> of) {
             TreeMap<Bytes, byte[]> now = new TreeMap<>(of);
             Iterator<Bytes> keys = now.keySet().iterator();
@@ -432,16 +428,15 @@ final class TaskReplay<A extends Observation> {
     }
 
     /**
-     * Reads the records that one task made, from all topics that it writes to, in the order of their creation.
+     * One task's records from all its output topics, in order of creation.
      *
-     * <p>Each partition has a task's records in the order of their numbers, so one record of each is held. Every task's
-     * replay reads every partition separately and skips the records of other tasks, so that tasks never wait for each
-     * other. A record with a number that the partition already had is a copy by another writer, and is skipped. Confined to
-     * one thread.
+     * <p>Each partition has a task's records in order, so one record per partition is held. Every task's replay reads
+     * its own cursors and skips other tasks' records. Repeated numbers are copies by another writer and skipped.
+     * Confined to one thread.
      */
     static final class OutputReader implements AutoCloseable {
 
-        /** A record of the run, and what its task had seen. */
+        /** A recorded record with its seen header. */
         record Output(ConsumerRecord<byte[], byte[]> record, SeenHeader seen) {
             String place() {
                 return record.topic() + "-" + record.partition() + "@" + record.offset();
@@ -490,12 +485,11 @@ final class TaskReplay<A extends Observation> {
             }
         }
 
-        /** The next record; empty behind the last. */
+        /** Empty at the end. */
         Optional<Output> peek() {
             return Optional.ofNullable(heads.peek()).map(Head::output);
         }
 
-        /** Moves to the next record. */
         void pass() {
             advance(heads.remove().source());
         }

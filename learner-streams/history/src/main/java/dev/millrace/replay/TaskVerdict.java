@@ -4,14 +4,14 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * How far the replay of one task went, and whether it is the run.
+ * Result of replaying one task.
  *
  * @param task such as {@code join-3}
- * @param same by topic: records that were made again byte for byte
- * @param taken records that the task took in
- * @param beginnings how often it began on its stores; 1 if it was never restarted or moved
- * @param difference the first one, if there is one
- * @param gap what is missing in the record, if the replay could not go on to its end
+ * @param same records reproduced byte for byte, by topic
+ * @param taken records taken in
+ * @param beginnings starts on its stores; 1 without restart or move
+ * @param difference the first one
+ * @param gap missing part of the record that ended the replay
  */
 public record TaskVerdict(
         String task,
@@ -21,7 +21,7 @@ public record TaskVerdict(
         Optional<ReplayDifference> difference,
         Optional<String> gap) {
 
-    /** True if all that the task made was made again. */
+    /** True if everything was reproduced. */
     public boolean isProved() {
         return difference.isEmpty() && gap.isEmpty();
     }

@@ -3,15 +3,13 @@ package dev.millrace.replay;
 import dev.millrace.schemas.Trajectory;
 import java.util.Map;
 
-/** Says what a recorded rollout is worth. Thread-safe; the same rollout always gets the same. */
+/** Rewards a recorded rollout, deterministically. Thread-safe. */
 @FunctionalInterface
 public interface Verifier {
 
     /**
-     * What it found.
-     *
      * @param reward finite
-     * @param components what the reward consists of, by name
+     * @param components by name
      */
     record Verdict(double reward, Map<String, Double> components) {
         public Verdict {
@@ -22,6 +20,5 @@ public interface Verifier {
         }
     }
 
-    /** Judges one rollout. */
     Verdict verify(Trajectory rollout);
 }

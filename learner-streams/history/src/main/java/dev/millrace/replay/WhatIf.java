@@ -64,15 +64,13 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Applies alternative corrections to a run's batches: the same rollouts and batches, with other decisions.
+ * Applies alternative corrections to a run's batches: same rollouts, other decisions.
  *
- * <p>Batches are read in order, their trajectories from the offsets that they name. Several threads decide steps
- * concurrently, and results are delivered in step order, so they do not depend on the number of threads. Memory holds
- * at most twice as many steps as threads. The first alternative is the run's own corrections: in every step they must
- * reproduce the recorded batch.
+ * <p>Several threads decide, results come in step order, so they do not depend on the thread count. Memory holds at
+ * most two steps per thread. The first alternative is the run's own, and must reproduce every recorded batch.
  */
 public final class WhatIf {
-    /** Steps that a diagnosis looks back on. */
+    /** Longest wait for a thread at the end. */
     private static final long CLOSE_LIMIT_SECONDS = 60;
 
     private final RecordedRun run;
@@ -94,22 +92,18 @@ public final class WhatIf {
     private @Nullable OtherRewards rewards;
     private BooleanSupplier enough = () -> false;
 
-    /** What a diagnosis of one batch under one alternative goes by. */
+    /** Inputs of a diagnosis. */
     private record Seen(Optional<DiagnosticsStep> policies, StepFacts facts, CorrectionInForce inForce) {}
 
-    /** @param alternatives the run's own corrections first; none of them sees other log-probs than the recorded ones */
+    /** @param alternatives the run's own first; none sees recomputed log-probs */
     public WhatIf(RecordedRun run, StepRange range, List<Alternative> alternatives) {
         this(run, range, alternatives, null, false);
     }
 
     /**
-     * With log-probs that are computed again.
-     *
-     * @param alternatives the run's own corrections first; of those that see other log-probs than the recorded ones, the
-     *     first has the run's own corrections too
-     * @param rescorer computes them; null if nobody does
-     * @param isLearnersDecision whether the run's own corrections over them are what the learner decided by, so that they
-     *     must come to what its log says
+     * @param alternatives the run's own first; the first rescored one has the run's own corrections too
+     * @param rescorer recomputes log-probs; null for none
+     * @param isLearnersDecision the run's own corrections over recomputed log-probs must decide as the learner logged
      */
     public WhatIf(
             RecordedRun run,
@@ -136,17 +130,17 @@ public final class WhatIf {
         }
     }
 
-    /** Batches that were left out because no step on them is recorded, from whose beginning log-probs were wanted. */
+    /** Batches skipped because their step is not recorded but needed. */
     public long untrained() {
         return untrained.sum();
     }
 
-    /** Batches that are on the log once more, and were decided about once. */
+    /** Batches on the log again, decided once. */
     public long copies() {
         return copies.sum();
     }
 
-    /** How many batches were left out because a stage of an alternative fails on them, and on the first of these why; empty if none was. */
+    /** Number of batches skipped because a stage failed, and the first reason; empty if none was. */
     public Optional<String> undecided() {
         return firstUndecided == null
                 ? Optional.empty()
@@ -156,12 +150,10 @@ public final class WhatIf {
                         + firstUndecided);
     }
 
-    /** Offsets of batches that were passed so far; from any thread. */
     public long passed() {
         return passed.sum();
     }
 
-    /** Offsets of batches to pass. */
     public long toPass() {
         return run.partitions(run.topics().batches()).stream()
                 .map(this::offsets)
@@ -169,7 +161,7 @@ public final class WhatIf {
                 .sum();
     }
 
-    /** Returns the number of response tokens decided so far, each counted once for all alternatives. */
+    /** Response tokens decided so far, once for all alternatives. */
     public long tokens() {
         return tokens.sum();
     }
@@ -181,32 +173,29 @@ public final class WhatIf {
         return new Range(from, Math.max(from, end));
     }
 
-    /** One batch decided, before it is put behind those before it. */
     private record Decided(ReplayedStep step, List<Seen> seen, List<KeptBatch> kept) {}
 
-    /** Has every batch kept as each alternative but the first makes it; before the replay. */
+    /** Passes the batches of each alternative but the first to {@code taker}; call before the replay. */
     public WhatIf keeping(KeptBatch.Keeper taker) {
         keeper = taker;
         return this;
     }
 
-    /** Has the alternatives that are to see other rewards see these; before the replay. */
+    /** Rewards for alternatives with other rewards; call before the replay. */
     public WhatIf rewardedBy(OtherRewards others) {
         rewards = others;
         return this;
     }
 
-    /** Has no further batch read once that is so; what was begun is handed on. Before the replay. */
+    /** Stops reading batches once true; batches in progress are delivered. Call before the replay. */
     public WhatIf until(BooleanSupplier isEnough) {
         enough = isEnough;
         return this;
     }
 
     /**
-     * Replays every batch of the range.
-     *
      * @param threads at least 1
-     * @param steps takes each in order, on the calling thread
+     * @param steps called in order on the calling thread
      */
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
         if (rewards == null && alternatives.stream().anyMatch(AlternativeReplay::isRewarded)) {
@@ -261,7 +250,7 @@ public final class WhatIf {
         return batch.getEntries().stream().anyMatch(entry -> entry.getWeights() != null);
     }
 
-    /** The batch, if the record is one of this run and of the range; others' records are not ours to judge. */
+    /** Empty for records of other runs, and out of range. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
         try {
             LearnerBatch batch = batchReader.deserialize(record.topic(), record.value());
@@ -356,7 +345,7 @@ public final class WhatIf {
                 kept);
     }
 
-    /** The run as it went, from its records: what the doctor goes by. */
+    /** The recorded course, as the doctor sees it. */
     private static Seen recorded(
             Optional<DiagnosticsStep> show, LearnerBatch batch, Optional<TrainingStep> step, StageFacts facts) {
         int[] members = IntStream.range(0, facts.tokens().sequenceCount()).toArray();
@@ -368,7 +357,7 @@ public final class WhatIf {
                 StepDiagnostics.inForce(reports));
     }
 
-    /** What an alternative decided: no step was taken under it, so that nothing is known of clipping or noise. */
+    /** No step was taken, so clipping and noise are unknown. */
     private static Seen decided(
             Optional<DiagnosticsStep> show, StageFacts facts, TokenBatch left, List<StageReport> reports) {
         return new Seen(
@@ -391,7 +380,7 @@ public final class WhatIf {
         return trajectories;
     }
 
-    /** A batch that not every alternative can decide about is none to compare them by. */
+    /** Some alternative cannot decide the batch, so none are compared. */
     private static final class UndecidedException extends RuntimeException {
         private static final long serialVersionUID = 1;
 
@@ -430,10 +419,7 @@ public final class WhatIf {
                 .diagnosed(diagnoses, step.seen().stream().map(Seen::facts).toList());
     }
 
-    /**
-     * What the learner's log says of steps, asked for in the order of their batches. Holds one record a partition; confined to
-     * one thread.
-     */
+    /** The learner's log by batch, in order. Holds one record per partition; confined to one thread. */
     static final class TrainedSteps implements AutoCloseable {
         private final RecordedRun run;
         private final Deserializer<TrainingStep> deserializer;
@@ -456,7 +442,7 @@ public final class WhatIf {
             }
         }
 
-        /** The step on a batch; empty if there is none. Batches that are asked for come in their order. */
+        /** Call in batch order; empty if there is none. */
         Optional<TrainingStep> of(long batchId) {
             for (Head head : heads) {
                 while (head.step.isEmpty() || head.step.get().getBatchId() < batchId) {
@@ -490,22 +476,20 @@ public final class WhatIf {
     }
 
     /**
-     * The trajectories that batches name, as records, for batches that are asked about in their order.
+     * Trajectory records of batches, requested in order.
      *
-     * <p>Batches take trajectories nearly in the order in which these lie. So each partition is read once, from one end to the
-     * other, and what is read before its batch comes is kept, up to {@value #KEPT_BYTES} bytes in all; only what was given up
-     * meanwhile, or lies far ahead, is fetched by its place, which costs a question to the broker each time. Confined to one
-     * thread.
+     * <p>Batches use trajectories in nearly log order, so each partition is read once and early records are kept, up
+     * to {@value #KEPT_BYTES} bytes. Evicted or distant ones are fetched individually, each a broker request. Confined
+     * to one thread.
      */
     static final class TrajectoryFeed implements AutoCloseable {
         private static final long KEPT_BYTES = 64 << 20;
         private static final long OBJECT_BYTES = 200;
-        /** Records that are read over rather than asked for by their place. */
+        /** Records skipped rather than fetched individually. */
         private static final long READ_OVER = 20_000;
 
         private record Place(int partition, long offset) {}
 
-        /** How far a partition has been read. */
         private static final class Reading {
             private final RecordCursor cursor;
             private long next;
@@ -521,7 +505,7 @@ public final class WhatIf {
         private final String topic;
         private final RecordFetcher fetcher;
         private final Map<Integer, Reading> readings = new HashMap<>();
-        /** Those that were read before their batch came, oldest first. */
+        /** Read before their batch, oldest first. */
         private final Map<Place, ConsumerRecord<byte[], byte[]>> kept = new LinkedHashMap<>();
 
         private long keptBytes;
@@ -533,9 +517,9 @@ public final class WhatIf {
         }
 
         /**
-         * One record for each of a batch's entries, in their order.
+         * One record per entry.
          *
-         * @throws ArchiveException naming the first that is not there
+         * @throws ArchiveException naming the first missing one
          */
         List<ConsumerRecord<byte[], byte[]>> of(LearnerBatch batch) {
             List<BatchEntry> entries = batch.getEntries();
@@ -571,7 +555,6 @@ public final class WhatIf {
             return found;
         }
 
-        /** A batch names what is not there. */
         static ArchiveException missing(String topic, LearnerBatch batch, BatchEntry entry, String why) {
             return new ArchiveException(
                     "batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
@@ -579,7 +562,7 @@ public final class WhatIf {
                             + "; choose a later range, or replay an archive that was exported in time");
         }
 
-        /** The record, if it was read early or comes next; null if it has to be fetched. */
+        /** Null if it has to be fetched individually. */
         private @Nullable ConsumerRecord<byte[], byte[]> inPassing(int partition, long offset) {
             Reading reading = readings.computeIfAbsent(
                     partition, p -> new Reading(run.read(new TopicPartition(topic, p), offset), offset));

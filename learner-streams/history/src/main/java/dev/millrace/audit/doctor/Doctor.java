@@ -31,16 +31,13 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Judges an examination. Pure and thread-safe; each rule is a method, and says nothing where nothing is wrong.
+ * Judges an examination of an epoch; the ledger covers all epochs. Pure and thread-safe.
  *
- * <p>What is judged is the examination's epoch; the ledger has to add up over all of them. Rules about training look at the last ten
- * steps. Bounds are those at which a person should look, not at
- * which anything is masked or stopped.
+ * <p>Training rules look at the last ten steps. Bounds say when a person should look, not when to mask or stop.
  */
 public final class Doctor {
     private static final String OFF_POLICY = "off policy";
 
-    /** What there is to say, most important first. */
     public List<Finding> findings(Examination examination) {
         List<Finding> findings = new ArrayList<>();
         LedgerRules.ledger(examination.account().balance(), findings);
@@ -63,7 +60,7 @@ public final class Doctor {
                 Weight.SICK, "alarm " + alarm.name(), alarm.subject() + ": " + alarm.sentence(), alarm.remedy())));
     }
 
-    /** What the decision tree of the corrections says: every branch that holds, by name; then mistakes in reading or answering it. */
+    /** Branches of the correction decision tree that hold, then mistakes in reading or answering it. */
     public static List<Finding> offPolicy(Diagnosis diagnosis) {
         List<Finding> findings = new ArrayList<>();
         diagnosis.branches().stream()
@@ -89,9 +86,9 @@ public final class Doctor {
         };
     }
 
-    /** What evaluations on held-out prompts say that training itself cannot. Pure. */
+    /** Findings from held-out evaluations. Pure. */
     static final class HeldOutRules {
-        /** Nats a token: below it the policy's text is, token by token, e times less likely under the start than the start's own. */
+        /** Nats per token: e times less likely under the start than the start's own text. */
         static final double START_LOG_PROB_FALL = 1;
 
         private static final double STANDARD_ERRORS = 2;
@@ -116,8 +113,8 @@ public final class Doctor {
         }
 
         /**
-         * The last version against the best one, prompt by prompt. The best of many is best by chance, too: so one half of the prompts says
-         * which it is, and the other half how far the last one is below it.
+         * Last version against the best, per prompt. One half of the prompts chooses the best, the other half measures
+         * the fall, to avoid selection bias.
          */
         private static void fallen(Evaluations evaluations, List<TrainingStep> steps, List<Finding> findings) {
             List<VersionEvaluation> all = evaluations.onSamePrompts();
@@ -155,7 +152,7 @@ public final class Doctor {
                             + " goes on from there; more prompts, a KL term against the start, or a smaller rate"));
         }
 
-        /** Mean reward over every second prompt, from one on; −∞ without one. */
+        /** Mean reward over every second prompt; −∞ without one. */
         private static double mean(VersionEvaluation of, int from) {
             List<EvaluatedPrompt> prompts = of.getPrompts();
             double sum = 0;
@@ -169,7 +166,7 @@ public final class Doctor {
             return count == 0 ? Double.NEGATIVE_INFINITY : sum / count;
         }
 
-        /** How much better the earlier one was, on every prompt of the half that did not choose it and that both answered. */
+        /** Advantage of the earlier version on prompts that did not choose it and that both answered. */
         private static double[] differences(VersionEvaluation earlier, VersionEvaluation later) {
             List<Double> differences = new ArrayList<>();
             int prompts =
@@ -188,7 +185,7 @@ public final class Doctor {
             return prompt.getRewardSum() / prompt.getSamples();
         }
 
-        /** By how much the reward of the last steps is above that of those up to a version; empty where that may be chance. */
+        /** Reward gain of the last steps over those up to a version; empty if it may be chance. */
         private static Optional<Double> rise(List<TrainingStep> steps, long version) {
             List<TrainingStep> upTo =
                     steps.stream().filter(step -> step.getVersion() <= version).toList();
@@ -255,7 +252,7 @@ public final class Doctor {
         }
     }
 
-    /** What became of the rollouts: whether their account adds up, and how many of them nobody trains on. */
+    /** Whether the ledger adds up, and the untrained share. */
     static final class LedgerRules {
         private static final double MANY_DROPPED = 0.1;
         private static final double MANY_REFUSED = 0.01;
@@ -364,7 +361,6 @@ public final class Doctor {
         }
     }
 
-    /** Whether the run gets on: its steps, what waits, and who serves which version. */
     static final class ProgressRules {
         private static final long SILENT_MS = 60_000;
         private static final long STALLED_MS = 120_000;
@@ -372,7 +368,7 @@ public final class Doctor {
 
         private ProgressRules() {}
 
-        /** A run that has ended has nothing in flight that anybody waits for; one that hangs has. */
+        /** In-flight rollouts of an ended run are not waited for; those of a hanging run are. */
         static void progress(Examination examination, List<Finding> findings) {
             boolean alive = isAlive(examination);
             List<TrainingStep> steps = examination.steps();
@@ -427,7 +423,7 @@ public final class Doctor {
                     : "nothing is in flight: is a generator up, and admission?";
         }
 
-        /** A manifest behind a gap, which whoever reads versions passes over. */
+        /** A manifest behind a gap, which version readers skip. */
         static void strayVersion(Examination examination, List<Finding> findings) {
             examination
                     .strayVersion()
@@ -489,18 +485,18 @@ public final class Doctor {
         }
     }
 
-    /** What the last steps say of themselves. Pure; what was not computed is judged by nobody. */
+    /** Rules over the last steps. Pure; absent figures are not judged. */
     private static final class StepRules {
         static final int WINDOW = 10;
         private static final double LOW_ESS = 0.3;
         private static final double MANY_STALE = 0.2;
         private static final double MANY_MASKED = 0.5;
-        /** Where the survey says that only the systems help. */
+        /** Beyond this share only fixing the systems helps. */
         private static final double SOME_TOKENS_MASKED = 0.25;
-        /** Steps in a row that leave the weights as they are. */
+        /** Consecutive steps without a weight change. */
         private static final int FROZEN = 10;
 
-        /** It sees every token once in each epoch, so that what it saw is no batch. */
+        /** The objective sees every token once per epoch, so its counts are no batch. */
         private static final String OBJECTIVE = "objective";
 
         private static final double MANY_ZERO = 0.5;
@@ -508,7 +504,7 @@ public final class Doctor {
 
         private StepRules() {}
 
-        /** A run whose weights stay as they are makes versions, spends what it spends, and learns nothing. */
+        /** Weights that never change: versions without learning. */
         static void frozen(List<TrainingStep> steps, List<Finding> findings) {
             int still = 0; // steps at the end that left the weights as they were
             int starved = 0;
@@ -605,7 +601,7 @@ public final class Doctor {
             });
         }
 
-        /** Of the tokens that reached the first stage, how many nobody trains on. */
+        /** Share of tokens lost between the first stage and the gradient. */
         private static void trainedShare(List<TrainingStep> last, List<Finding> findings) {
             long seen = 0;
             long trained = 0;
@@ -632,7 +628,7 @@ public final class Doctor {
             }
         }
 
-        /** Over the whole run, since a stage that acted once is no setting without an effect until much later. */
+        /** Over the whole run: a stage that acted once is effective. */
         static void idle(List<TrainingStep> steps, List<Finding> findings) {
             IdleStages stages = new IdleStages(IdleStages.STEPS);
             steps.forEach(stages::add);
@@ -652,7 +648,7 @@ public final class Doctor {
             return steps.subList(Math.max(0, steps.size() - WINDOW), steps.size());
         }
 
-        /** Mean over the steps that have the number; a starved one has none. */
+        /** Mean over the steps that have the number. */
         private static OptionalDouble known(List<TrainingStep> steps, Function<TrainingStep, @Nullable Double> number) {
             return steps.stream()
                     .map(number)
@@ -661,7 +657,7 @@ public final class Doctor {
                     .average();
         }
 
-        /** The learner's own stages, or, where it did not decide anew about something, the batch's. */
+        /** From the learner's stages, else the batch's. */
         private static OptionalDouble metric(List<TrainingStep> steps, String name) {
             return steps.stream()
                     .map(TrainingStep::getMetrics)

@@ -13,18 +13,17 @@ import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * What is known of one epoch of a run at one moment.
+ * State of one epoch of a run.
  *
- * @param epoch that is examined; older ones are in the ledger alone
- * @param account the ledger, over all epochs
- * @param serving the last record of each generator and scorer
- * @param newestVersion that was published; empty if none was
- * @param strayVersion the farthest that a manifest names which continues no chain; empty if none does
- * @param offPolicy why sampler and learner disagree, over the last steps; empty if there is no step yet
- * @param heldOut how its versions do on held-out prompts
- * @param lags records that each consumer group has still to consume, by role
- * @param alarms that last, as far as they are known to the one who asks
- * @param atMs when, Unix milliseconds
+ * @param epoch examined; older ones are in the ledger alone
+ * @param account over all epochs
+ * @param serving last record of each generator and scorer
+ * @param newestVersion published; empty if none was
+ * @param strayVersion farthest manifest that continues no chain
+ * @param offPolicy diagnosis over the last steps; empty before the first
+ * @param lags records left per role's consumer group
+ * @param alarms known to the caller
+ * @param atMs Unix milliseconds
  */
 public record Examination(
         int epoch,
@@ -44,24 +43,21 @@ public record Examination(
         lags = Map.copyOf(lags);
     }
 
-    /** The epoch's own steps, in order: those of an older one were another course. */
     public List<TrainingStep> steps() {
         return account.steps().stream().filter(step -> step.getEpoch() == epoch).toList();
     }
 
-    /** Returns the ends of the epoch's own rollouts, and of records that do not belong to the run. */
+    /** Rollouts of the epoch, and records outside the run. */
     public Tally tally() {
         return account.balance().ofEpoch(epoch);
     }
 
     /**
-     * What is known of a run's versions on held-out prompts.
-     *
-     * @param evaluations those that can be compared
-     * @param isBestKept whether the best one's weights are still there; true without one
+     * @param evaluations comparable ones
+     * @param isBestKept the best version's weights exist; true without one
      */
     public record HeldOut(Evaluations evaluations, boolean isBestKept) {
-        /** Nothing was evaluated. */
+        /** Without evaluations. */
         public static final HeldOut NONE = new HeldOut(Evaluations.NONE, true);
     }
 }

@@ -55,9 +55,8 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads what a {@link Doctor} looks at: the ledger, who serves what, and the trajectories of the last
- * {@value #BATCHES} batches, over which the decision tree of the corrections is asked. All of it but the ledger is of the epoch in
- * which the connection is.
+ * Reads the input of a {@link Doctor}: ledger, serving state, and trajectories of the last {@value #BATCHES} batches
+ * for the decision tree. All but the ledger cover the connection's epoch.
  */
 public final class ExaminationReader {
     private static final int BATCHES = DiagnosticsCourse.WINDOW;
@@ -68,7 +67,7 @@ public final class ExaminationReader {
     private final Clock clock;
     private final Map<Class<?>, Deserializer<?>> deserializers = new HashMap<>();
 
-    /** @param patience how long to wait while nothing arrives */
+    /** @param patience longest wait without records */
     public ExaminationReader(RunRecords records, Duration patience, Clock clock) {
         this.records = records;
         this.topics = records.topics();
@@ -77,8 +76,8 @@ public final class ExaminationReader {
     }
 
     /**
-     * @param lags records that each consumer group has still to consume, by role
-     * @param alarms that the run's processes have said last
+     * @param lags records left per role's consumer group
+     * @param alarms last reported by the run's processes
      */
     public Examination read(Map<String, Long> lags, List<Alarm> alarms) {
         Account account = new LedgerReader(records).read(patience);
@@ -150,7 +149,7 @@ public final class ExaminationReader {
         }
     }
 
-    /** Where a version's weights begin, without what a manifest says of every tensor. */
+    /** Start of a version's weights on the log. */
     private record Chunks(@Nullable Long anchor, boolean inStore, int partition, long firstOffset) {
         static Chunks of(PolicyVersion manifest) {
             TensorLocation weights = manifest.getWeights();
@@ -162,7 +161,7 @@ public final class ExaminationReader {
         }
     }
 
-    /** Whether the log begins no later than the version's anchor; what lies in a store, or was made in an older epoch, counts as kept. */
+    /** True if the log reaches back to the version's anchor; stored versions and those of older epochs count as kept. */
     private boolean isKept(long version, Map<Long, Chunks> versions, ConsistentCut cut) {
         return Optional.ofNullable(versions.get(version))
                 .map(of -> of.anchor() == null ? of : versions.get(of.anchor()))
@@ -236,7 +235,6 @@ public final class ExaminationReader {
         return course.diagnose(inForce);
     }
 
-    /** Where a trajectory lies on its topic. */
     private record Place(int partition, long offset) {
         static Place of(BatchEntry entry) {
             return new Place(entry.getPartition(), entry.getOffset());

@@ -4,13 +4,12 @@ import dev.millrace.schemas.TrainingStep;
 import java.util.List;
 
 /**
- * What the topics of a run say when they are read from their beginning to their end.
+ * Contents of a run's topics, read completely.
  *
- * @param balance what became of every rollout
- * @param generatedTokens tokens that the policy sampled, over all rollouts that can be read
- * @param scoredTokens policy tokens of all rollouts that have a score
- * @param trainedTokens tokens trained on, over all committed steps
- * @param steps every committed optimiser step, in order
+ * @param generatedTokens sampled tokens of all readable rollouts
+ * @param scoredTokens policy tokens of scored rollouts
+ * @param trainedTokens over all committed steps
+ * @param steps committed, in order
  */
 public record Account(
         Balance balance, long generatedTokens, long scoredTokens, long trainedTokens, List<TrainingStep> steps) {

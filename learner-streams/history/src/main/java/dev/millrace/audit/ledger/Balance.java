@@ -10,16 +10,15 @@ import java.util.TreeMap;
  * What became of the rollouts of a run.
  *
  * @param byOrigin by epoch and policy version
- * @param redriven dead letters of rollouts that were redriven; their first records are in no tally
- * @param copies by topic, without its prefix: records that are on it once more and count once, as steps, batches, outcomes and dead letters; of
- *     trajectories those about which the topology decided as if they were new
- * @param strays by topic, without its prefix: decisions and scores that name no place of the rollouts topic, and count for nothing
- * @param otherDeadLetters refused records that are no rollouts and were not redriven, by topic
- * @param oldestWaiting what has waited longest, in each stage in which something waits
- * @param contradictions sentences, each about a record that is accounted for twice or missing; at most
- *     {@value Ledger#NAMED_CONTRADICTIONS}
- * @param contradictionCount how many there are in all
- * @param gaps sentences, each about something that the log no longer keeps, so that the balance cannot be complete
+ * @param redriven redriven rollouts; their first records are in no tally
+ * @param copies duplicate records by topic without prefix; of trajectories, those decided as new
+ * @param strays by topic without prefix: decisions and scores that name no rollout record
+ * @param otherDeadLetters refused and not redriven records that are no rollouts, by topic
+ * @param oldestWaiting longest wait of each stage
+ * @param contradictions records accounted for twice or missing, as sentences; at most {@value
+ *     Ledger#NAMED_CONTRADICTIONS}
+ * @param contradictionCount in all
+ * @param gaps deleted parts of the log, as sentences; the balance is then incomplete
  */
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
@@ -42,12 +41,11 @@ public record Balance(
         gaps = List.copyOf(gaps);
     }
 
-    /** Every rollout. */
     public Tally all() {
         return byOrigin.values().stream().reduce(Tally.NONE, Tally::plus);
     }
 
-    /** Returns the tally of all rollouts of an epoch, and of all records outside the run, which belong to no epoch. */
+    /** Records outside the run belong to no epoch. */
     public Tally ofEpoch(int epoch) {
         return byOrigin.entrySet().stream()
                 .filter(entry ->
@@ -62,11 +60,9 @@ public record Balance(
     }
 
     /**
-     * What has waited longest in one stage.
+     * Longest wait of a stage.
      *
-     * @param stage for a sentence
-     * @param rolloutId of the rollout
-     * @param sinceMs when its record was written, Unix milliseconds
+     * @param sinceMs time of its record, Unix milliseconds
      */
     public record OldestPending(String stage, String rolloutId, long sinceMs) {}
 }

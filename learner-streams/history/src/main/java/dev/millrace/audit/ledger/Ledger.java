@@ -20,11 +20,10 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Collects what the topics say about rollouts and strikes the {@link Balance}.
+ * Accumulates what the topics say about rollouts into a {@link Balance}.
  *
- * <p>A rollout is known by its record's place on the log, so that a repetition of a rollout id is a record of its own.
- * Decisions come first, the rollouts' own records last: what became of a record is then known when it is read, and all
- * that is kept of it is one byte (see {@link PlaceStates}), however many there are. Not thread-safe.
+ * <p>A rollout is identified by its position, so repeated rollout ids stay distinct. Decisions are added before
+ * rollouts, so one byte per record suffices (see {@link PlaceStates}). Not thread-safe.
  */
 public final class Ledger {
     static final int NAMED_CONTRADICTIONS = 20;
@@ -32,7 +31,6 @@ public final class Ledger {
     private static final String FOR_BATCH = "its group or batch";
     private static final String FOR_STEP = "a step on its batch";
 
-    /** Counts of one origin. */
     private static final class Counter {
         private final long[] byEnd = new long[RolloutEnds.COUNT];
         private long generated;
@@ -49,7 +47,7 @@ public final class Ledger {
         }
     }
 
-    /** A sentence about a place, whose rollout id is put before it as soon as the record is read. */
+    /** A sentence, prefixed with the rollout id once its record is read. */
     private record Contradiction(@Nullable Place place, String sentence) {}
 
     private final RolloutEnds ends = new RolloutEnds();
@@ -69,27 +67,21 @@ public final class Ledger {
     private boolean recordsBegun;
 
     /**
-     * @param rollouts which offsets of each partition of the rollouts topic are looked at
-     * @param epoch in which the run is; what is in flight of an older one is superseded
+     * @param rollouts offsets of each rollouts partition to examine
+     * @param epoch current epoch; rollouts in flight of older ones are superseded
      */
     public Ledger(Map<Integer, OffsetRange> rollouts, int epoch) {
         this.epoch = epoch;
         this.states = new PlaceStates(rollouts);
     }
 
-    /**
-     * Decisions of an earlier time may have been deleted: a rollout without one that was written before it is not said to
-     * be in flight.
-     */
+    /** Decisions before this time may be deleted: older rollouts without one are not in flight. */
     public void decisionsKeptSince(long timestampMs) {
         untoldBeforeMs = Math.max(untoldBeforeMs, timestampMs);
     }
 
     /**
-     * An entry of a batch.
-     *
-     * @param maskedBy the stage that masked the last of its tokens, empty if it had none to begin with; null if some are
-     *     trained on
+     * @param maskedBy stage that masked its last token, empty if it had none; null if some are trained
      * @param stepped whether the batch was trained on
      */
     public void batched(int partition, long offset, long batchId, @Nullable String maskedBy, boolean stepped) {
@@ -101,17 +93,15 @@ public final class Ledger {
         decide("batches", partition, offset, end, "batch " + batchId + " takes it");
     }
 
-    /** An outcome about a rollout record. */
     public void dropped(int partition, long offset, String reason) {
         decide("outcomes", partition, offset, ends.of(Kind.DROPPED, reason), "it is dropped as " + reason);
     }
 
-    /** An outcome about a rollout record, in the place of the one that was told before. */
+    /** Replaces an earlier outcome. */
     void droppedAfterAll(int partition, long offset, String reason) {
         states.setEnd(partition, offset, ends.of(Kind.DROPPED, reason));
     }
 
-    /** Whether a batch that was told before has this rollout record. */
     boolean isBatched(int partition, long offset) {
         if (!states.holds(partition, offset)) {
             return false;
@@ -120,13 +110,11 @@ public final class Ledger {
         return end == RolloutEnds.BATCHED || end == RolloutEnds.TRAINED || ends.is(end, Kind.MASKED);
     }
 
-    /** Whether it was told before what became of this rollout record. */
     boolean isDecided(RolloutPlace rollout) {
         return states.holds(rollout.partition(), rollout.offset())
                 && states.end(rollout.partition(), rollout.offset()) != RolloutEnds.NONE;
     }
 
-    /** Whether an outcome about this rollout record was told before. */
     boolean isDropped(RolloutPlace rollout) {
         return states.holds(rollout.partition(), rollout.offset())
                 && ends.is(states.end(rollout.partition(), rollout.offset()), Kind.DROPPED);
@@ -137,11 +125,6 @@ public final class Ledger {
         copies.merge(topic, 1L, Long::sum);
     }
 
-    /**
-     * A dead letter whose source is a rollout record.
-     *
-     * @return false if there is another one of it for the same reason, so that this one says nothing new
-     */
     public boolean deadLettered(int partition, long offset, String reason) {
         int end = ends.of(Kind.DEAD_LETTERED, reason);
         if (states.holds(partition, offset) && states.end(partition, offset) == end) {
@@ -383,7 +366,7 @@ public final class Ledger {
             return Math.toIntExact(index >> PIECE_BITS);
         }
 
-        /** True if there is or was such a place; a record may name a partition that the topic never had, or lost when it was made again. */
+        /** False for a partition that the topic does not have. */
         boolean isPlace(int partition, long offset) {
             return offset >= 0 && partitions.containsKey(partition);
         }
@@ -393,7 +376,7 @@ public final class Ledger {
             return found != null && found.range().holds(offset);
         }
 
-        /** True if the place lies before what the log keeps. */
+        /** True if the position lies before what the log keeps. */
         boolean isDeleted(int partition, long offset) {
             Partition found = partitions.get(partition);
             return found != null && offset < found.range().begin();
@@ -415,7 +398,7 @@ public final class Ledger {
             put(partition, offset, state(partition, offset) | mark);
         }
 
-        /** Every place that has an end, in order. */
+        /** In order. */
         void forEachEnd(Visitor visitor) {
             partitions.forEach((partition, stretch) -> {
                 for (int p = 0; p < stretch.pieces().length; p++) {
@@ -452,25 +435,22 @@ public final class Ledger {
     }
 
     /**
-     * The ends a rollout can come to, each as a number below {@value #COUNT}, so that a place takes one byte.
-     *
-     * <p>Reasons are strings on the log, and anybody may write there; when more of them have come than there are numbers, the
-     * rest is counted as {@code other}.
+     * Numbers below {@value #COUNT} for rollout ends, so that a position takes one byte. Reasons beyond the available
+     * numbers count as {@code other}.
      */
     static final class RolloutEnds {
         static final int COUNT = 64;
-        /** Nothing has been decided. */
+        /** Undecided. */
         static final int NONE = 0;
-        /** In a batch that no step has trained on yet. */
+        /** In a batch without a step yet. */
         static final int BATCHED = 1;
 
         static final int TRAINED = 2;
-        /** Refused, redriven, and on the topic once more: this record of it does not count. */
+        /** Refused and redriven; this record does not count. */
         static final int SUPERSEDED = 3;
 
         private static final int FIRST_NAMED = 4;
 
-        /** Ends that have a reason. */
         enum Kind {
             MASKED("masked by "),
             DROPPED("dropped as "),
@@ -494,7 +474,6 @@ public final class Ledger {
             }
         }
 
-        /** The number of an end with a reason. */
         int of(Kind kind, String reason) {
             Named wanted = new Named(kind, reason);
             int known = named.indexOf(wanted);
@@ -509,7 +488,7 @@ public final class Ledger {
             return end >= FIRST_NAMED && named.get(end - FIRST_NAMED).kind() == kind;
         }
 
-        /** Counts by reason of one kind, out of counts by number. */
+        /** Counts by reason, from counts by number. */
         Map<String, Long> counts(Kind kind, long[] byEnd) {
             Map<String, Long> counts = new TreeMap<>();
             for (int i = 0; i < named.size(); i++) {
@@ -520,7 +499,6 @@ public final class Ledger {
             return counts;
         }
 
-        /** For a sentence. */
         String text(int end) {
             return switch (end) {
                 case NONE -> "not decided about";
@@ -534,7 +512,7 @@ public final class Ledger {
         }
     }
 
-    /** A place on the rollouts topic that another record points at. */
+    /** Position of a rollout record. */
     record RolloutPlace(int partition, long offset) {
         private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
 
@@ -542,7 +520,7 @@ public final class Ledger {
             return new RolloutPlace(source.getPartition(), source.getOffset());
         }
 
-        /** Empty if the text is no place, as in a header that somebody else wrote. */
+        /** Empty if the text is no position. */
         static Optional<RolloutPlace> parse(String text) {
             Matcher place = PLACE.matcher(text);
             return place.matches()
@@ -551,11 +529,7 @@ public final class Ledger {
         }
     }
 
-    /**
-     * What tells a copy of a record from another record of the same name: SHA-256 of its value.
-     *
-     * @param hex of 64 digits
-     */
+    /** SHA-256 of a record's value, distinguishing copies from equal names. */
     record RecordDigest(String hex) {
         static RecordDigest of(byte[] value) {
             return new RecordDigest(DigestUtils.sha256Hex(value));

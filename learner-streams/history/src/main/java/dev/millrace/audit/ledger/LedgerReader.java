@@ -42,14 +42,13 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads a run's topics once, from the first kept record to the current end, and adds them up.
+ * Reads a run's topics once up to a {@link ConsistentCut} and adds them up. Reads committed records without a consumer
+ * group, so it can run beside a live run or after a kill.
  *
- * <p>It reads committed records only and joins no consumer group. So it can run during a live run, or after a run that
- * was killed at any moment, and leaves no trace. It reads the topics one after the other up to a consistent
- * {@link ConsistentCut}: dead letters first, since a refusal is no decision, then decisions before rollouts (see
- * {@link Ledger}). It keeps one byte for each offset of the rollouts topic, one more for each rollout that the learner
- * decided about again, and one record for each optimiser step. It reads all epochs of the run; rollouts that an older
- * epoch left in flight are superseded. Records of other runs count only if the topology refused them.
+ * <p>Order: dead letters first, since a refusal is no decision, then decisions before rollouts (see {@link Ledger}).
+ * Memory is one byte per rollout offset, one more per rollout that the learner decided again, and one record per step.
+ * Covers all epochs; rollouts in flight of an older epoch are superseded. Records of other runs count only if the
+ * topology refused them.
  */
 public final class LedgerReader {
     private final RunRecords records;
@@ -77,10 +76,8 @@ public final class LedgerReader {
     }
 
     /**
-     * Reads and adds up.
-     *
-     * @param patience how long to wait while nothing arrives
-     * @throws dev.millrace.log.scan.ScanException if nothing arrived for so long before the end was reached
+     * @param patience longest wait without records
+     * @throws dev.millrace.log.scan.ScanException if it is exceeded before the end
      */
     public Account read(Duration patience) {
         try (TopicScan scan = records.scan(patience)) {
@@ -121,14 +118,13 @@ public final class LedgerReader {
         return topic.substring(topics.prefix().length());
     }
 
-    /** What one reading has gathered. */
     private final class Reading {
         private final ConsistentCut cut;
         private final RefusedPlaces refused;
         private final Ledger ledger;
         private final TrainedBatches trained;
         private final StrayOutcomes strays;
-        /** Time of the first record that each partition keeps, of partitions that have lost earlier ones. */
+        /** Time of the first kept record of each truncated partition. */
         private final Map<TopicPartition, Long> keptSince = new HashMap<>();
 
         private final List<String> gaps = new ArrayList<>();
@@ -206,7 +202,7 @@ public final class LedgerReader {
                     });
         }
 
-        /** Read once more, now that it is known about whom there are several. */
+        /** Second pass, once the rollouts with several outcomes are known. */
         void strayOutcome(ConsumerRecord<byte[], byte[]> record) {
             decoded(record, record.topic(), outcomes)
                     .filter(outcome -> ours(outcome.getRunId())
@@ -271,7 +267,7 @@ public final class LedgerReader {
                     });
         }
 
-        /** Decisions are read; now what the log no longer has of them is known. */
+        /** All decisions are read; missing ones are now known. */
         void decisionsEnd() {
             for (String topic :
                     List.of(topics.trainingLog(), topics.batches(), topics.outcomes(), topics.deadLetters())) {
@@ -346,15 +342,12 @@ public final class LedgerReader {
     }
 
     /**
-     * Separates outcomes for rollouts that are already in a batch or another outcome into those caused by copies and
-     * contradictions.
+     * Separates repeated outcomes of a rollout into copies and contradictions.
      *
-     * <p>An outcome that repeats another one byte for byte is a copy. An outcome that differs may be about a copied
-     * trajectory: a second record of the trajectory was written, and its group, already decided without it, stayed
-     * short. Then the rollout has two trajectories; if it has one, the topology has decided twice. That happens when
-     * the log has lost the topology's offsets: the topology calls the record that it reads again a duplicate, although
-     * no other record has its name, and the first decision holds. Memory is proportional to the number of such
-     * outcomes, and the topics are read again only for them. Not thread-safe.
+     * <p>A byte-equal outcome is a copy. A different one may be about a copied trajectory whose group, already
+     * decided, stayed short; then the rollout has two trajectories. With one trajectory the topology decided twice: it
+     * lost its offsets and called the record that it read again a duplicate. The first decision holds. Memory is
+     * proportional to such outcomes; only they cause a second read. Not thread-safe.
      */
     static final class StrayOutcomes {
         private static final class Suspect {
@@ -364,7 +357,7 @@ public final class LedgerReader {
             private int trajectories;
         }
 
-        /** Reason for a record that was read again, and for one with the name of another record. */
+        /** Reason for a record read again, or with another record's name. */
         private static final String DUPLICATE = "duplicate";
 
         private final Ledger ledger;
@@ -375,7 +368,7 @@ public final class LedgerReader {
             this.ledger = ledger;
         }
 
-        /** Adds a rollout with an outcome that was already decided before. */
+        /** Adds a rollout with a second outcome. */
         void suspect(RolloutPlace place) {
             suspects.computeIfAbsent(place, unseen -> new Suspect());
         }
@@ -384,7 +377,7 @@ public final class LedgerReader {
             return !suspects.isEmpty();
         }
 
-        /** Every outcome about a rollout, once more and in the order of the log. */
+        /** Every outcome of a rollout, again in log order. */
         void outcome(RolloutPlace place, String reason, RecordDigest digest) {
             Suspect suspect = suspects.get(place);
             if (suspect == null) {
@@ -400,7 +393,7 @@ public final class LedgerReader {
             }
         }
 
-        /** Whether some are no copies of outcomes, so that it has to be known how many trajectories there are. */
+        /** True if the trajectories have to be counted. */
         boolean areLeft() {
             return suspects.values().stream().anyMatch(suspect -> !suspect.reasons.isEmpty());
         }
@@ -414,10 +407,10 @@ public final class LedgerReader {
         }
 
         /**
-         * Tells the ledger.
+         * Reports to the ledger.
          *
-         * @param outcomes how copies of outcomes are to be called
-         * @param trajectories how copies of trajectories are
+         * @param outcomes name for copies of outcomes
+         * @param trajectories name for copies of trajectories
          */
         void settle(String outcomes, String trajectories) {
             for (long i = 0; i < copies; i++) {
@@ -442,13 +435,11 @@ public final class LedgerReader {
     }
 
     /**
-     * Which batches were made and which of them were trained on, and whether the two tell the same: every batch once, in a row
-     * without a gap, and every step on a batch that is there, with as many rollouts. What contradicts is told the ledger, and so is
-     * what became of every rollout of a batch. Steps come first, then batches, then {@link #check}.
+     * Matches batches and steps: every batch once and without gap, every step on an existing batch with as many
+     * rollouts. Reports contradictions and rollouts to the ledger. Call order: steps, batches, {@link #check}.
      *
-     * <p>A record that is there once more, word for word, is a copy: the roles pass it over, and here it is counted as one. So is a
-     * batch or step before the first that the log still has, for both are written in their order: a copy of what was deleted; and a
-     * batch without a step whose rollouts earlier batches have, all of them.
+     * <p>Copies are equal records, batches or steps before the first kept one, and batches without a step whose
+     * rollouts are all in earlier batches.
      */
     static final class TrainedBatches {
         private final Ledger ledger;
@@ -461,11 +452,11 @@ public final class LedgerReader {
         private final Map<Name, RecordDigest> stepDigests = new HashMap<>();
 
         private final Map<Name, RecordDigest> batchDigests = new HashMap<>();
-        /** The first that is kept of each epoch, in the order of the log. */
+        /** First kept step of each epoch, in log order. */
         private final Map<Integer, Long> firstSteps = new HashMap<>();
 
         private final Map<Integer, Long> lastSteps = new HashMap<>();
-        /** Batches without their step, in the order of the log. */
+        /** Batches whose step is lost, in log order. */
         private final List<Name> lostInBetween = new ArrayList<>();
 
         private final Map<Integer, Long> firstBatches = new HashMap<>();
@@ -480,10 +471,10 @@ public final class LedgerReader {
         }
 
         /**
-         * @param stepTopic   how copies of steps are to be called
-         * @param lostSteps   whether the log has deleted its first steps
-         * @param batchTopic  how copies of batches are to be called
-         * @param lostBatches whether it has deleted its first batches
+         * @param stepTopic name for copies of steps
+         * @param lostSteps the log deleted its first steps
+         * @param batchTopic name for copies of batches
+         * @param lostBatches the log deleted its first batches
          */
         TrainedBatches(Ledger ledger, String stepTopic, boolean lostSteps, String batchTopic, boolean lostBatches) {
             this.ledger = ledger;
@@ -493,7 +484,6 @@ public final class LedgerReader {
             this.lostBatches = lostBatches;
         }
 
-        /** @param digest of the record that says it */
         void step(TrainingStep step, RecordDigest digest) {
             Name name = new Name(step.getEpoch(), step.getBatchId());
             RecordDigest before = stepDigests.putIfAbsent(name, digest);
@@ -512,23 +502,19 @@ public final class LedgerReader {
             }
         }
 
-        /** One for each rollout is kept otherwise. */
+        /** Saves an object per rollout. */
         private static TrainingStep withoutEntries(TrainingStep step) {
             return step.getEntries() == null
                     ? step
                     : TrainingStep.newBuilder(step).setEntries(null).build();
         }
 
-        /** Whether the log began with a later one. */
+        /** True if the log begins with a later one. */
         private static boolean isBefore(Map<Integer, Long> firsts, Name name) {
             Long first = firsts.putIfAbsent(name.epoch(), name.batchId());
             return first != null && name.batchId() < first;
         }
 
-        /**
-         * @param at where the batch is on the log
-         * @param digest of the record that says it
-         */
         void batch(LearnerBatch batch, String at, RecordDigest digest) {
             Name name = new Name(batch.getEpoch(), batch.getBatchId());
             RecordDigest before = batchDigests.putIfAbsent(name, digest);
@@ -564,20 +550,20 @@ public final class LedgerReader {
             }
         }
 
-        /** Whether batches before it have every rollout of it. */
+        /** True if earlier batches have all of its rollouts. */
         private boolean isWhollyOfOthers(LearnerBatch batch) {
             return !batch.getEntries().isEmpty()
                     && batch.getEntries().stream()
                             .allMatch(entry -> ledger.isBatched(entry.getRolloutPartition(), entry.getRolloutOffset()));
         }
 
-        /** Batches are trained on in their order, so one before a later step of its epoch has had its step, and the log has lost that. */
+        /** Batches are trained in order: one before a later step of its epoch was trained, and its step is lost. */
         private boolean wasPassed(Name name) {
             return name.batchId() < lastSteps.getOrDefault(name.epoch(), Long.MIN_VALUE)
                     && name.batchId() >= firstSteps.getOrDefault(name.epoch(), Long.MIN_VALUE);
         }
 
-        /** What the log no longer tells of steps, though it has later ones; one sentence each. */
+        /** Missing steps, as sentences. */
         List<String> gaps() {
             return lostInBetween.stream()
                     .map(name -> "the step on batch " + name
@@ -585,7 +571,7 @@ public final class LedgerReader {
                     .toList();
         }
 
-        /** Batches are trained on in their order, so one before the first step that is kept has had its step. */
+        /** Batches are trained in order: one before the first kept step was trained. */
         private boolean wasTrainedBeforeTheLogBegins(Name name) {
             return lostSteps
                     && trained.keySet().stream()
@@ -593,7 +579,7 @@ public final class LedgerReader {
                             .allMatch(step -> step.batchId() > name.batchId());
         }
 
-        /** Steps and batches against each other, when all of both are known. */
+        /** Call after all steps and batches. */
         void check() {
             trained.forEach((name, step) -> {
                 Integer entries = assembled.get(name);
@@ -619,13 +605,13 @@ public final class LedgerReader {
             }
         }
 
-        /** Whether a batch was given up since the log has lost it, or what it names, which leaves a starved step without a rollout. */
+        /** True if the batch was given up because its data was lost, which leaves a starved step. */
         private boolean isSkipped(Name name) {
             TrainingStep step = trained.get(name);
             return step != null && step.getStarved() && step.getRolloutsTrained() + step.getRolloutsMasked() == 0;
         }
 
-        /** The steps, without what each says of single rollouts, in their order. */
+        /** In order, without entries. */
         List<TrainingStep> steps() {
             List<TrainingStep> inOrder = new ArrayList<>(trained.values());
             inOrder.sort(Comparator.comparingInt(TrainingStep::getEpoch).thenComparingLong(TrainingStep::getBatchId));
@@ -633,10 +619,10 @@ public final class LedgerReader {
         }
 
         /**
-         * What became of each entry of a batch by its step, in one byte an entry.
+         * One byte per batch entry.
          *
-         * @param codes 0 for an entry that was trained on, else one more than the place of its stage in {@code stages}
-         * @param stages that masked the last token of one; empty for an entry that had none to begin with
+         * @param codes 0 for a trained entry, else 1 + index in {@code stages}
+         * @param stages that masked an entry's last token; empty for an entry without trainable tokens
          */
         record StepWords(byte[] codes, List<String> stages) {
             private static final int MOST_STAGES = 126;
@@ -664,7 +650,7 @@ public final class LedgerReader {
                 return codes.length;
             }
 
-            /** The stage that masked the last of an entry's tokens, empty if it had none; null if it was trained on. */
+            /** Empty if it had no trainable token; null if it was trained on. */
             @Nullable
             String maskedBy(int entry) {
                 return codes[entry] == 0 ? null : stages.get(codes[entry] - 1);

@@ -3,13 +3,13 @@ package dev.millrace.audit.ledger;
 import java.util.Comparator;
 
 /**
- * Where a rollout comes from: the epoch of the run, and the newest policy version that sampled one of its tokens.
+ * Epoch and newest sampling version of a rollout.
  *
  * @param epoch at least 0; -1 in {@link #NOT_OURS}
  * @param version at least 0; -1 in {@link #NOT_OURS}
  */
 public record RolloutOrigin(int epoch, long version) implements Comparable<RolloutOrigin> {
-    /** Of a record on the rollouts topic that cannot be read as a rollout, or is of another run. */
+    /** Of a record that is unreadable or of another run. */
     public static final RolloutOrigin NOT_OURS = new RolloutOrigin(-1, -1);
 
     private static final Comparator<RolloutOrigin> ORDER =

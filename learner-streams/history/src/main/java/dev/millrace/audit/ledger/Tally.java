@@ -4,20 +4,19 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Number of rollouts by their end:
- * {@code generated = trained + masked + dropped + dead-lettered + in flight + superseded}, plus those whose end is no
- * longer on the log.
+ * Rollouts by their end: {@code generated = trained + masked + dropped + dead-lettered + in flight + superseded}, plus
+ * those whose end is deleted.
  *
- * @param generated records on the rollouts topic, without the second records of redriven ones
- * @param trained in a trained batch, with at least one trained token
- * @param masked in a trained batch without one, by the stage that masked the last of its tokens
- * @param dropped left before a batch, by reason
- * @param deadLettered refused, by reason; without those that were redriven
- * @param waitingForScore no score of this record is on the log
- * @param waitingForBatch scored, and not in a batch yet: on its way through join, group or queue
- * @param waitingForStep in a batch that no step has trained on
- * @param untold older than the kept decisions, and without a kept decision
- * @param superseded of an older epoch, and in flight when the next epoch began; no role waits for them
+ * @param generated without second records of redriven ones
+ * @param trained in a trained batch, with a trained token
+ * @param masked in a trained batch without one, by the stage that masked its last
+ * @param dropped before a batch, by reason
+ * @param deadLettered and not redriven, by reason
+ * @param waitingForScore unscored
+ * @param waitingForBatch scored
+ * @param waitingForStep in an untrained batch
+ * @param untold older than the kept decisions, and undecided
+ * @param superseded in flight when a later epoch began
  */
 public record Tally(
         long generated,
@@ -31,7 +30,6 @@ public record Tally(
         long untold,
         long superseded) {
 
-    /** No rollout. */
     public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0, 0);
 
     public Tally {
@@ -40,27 +38,22 @@ public record Tally(
         deadLettered = new TreeMap<>(deadLettered);
     }
 
-    /** Masked by any stage. */
     public long maskedInAll() {
         return sum(masked);
     }
 
-    /** Dropped for any reason. */
     public long droppedInAll() {
         return sum(dropped);
     }
 
-    /** Refused for any reason. */
     public long deadLetteredInAll() {
         return sum(deadLettered);
     }
 
-    /** Waiting anywhere. */
     public long inFlight() {
         return waitingForScore + waitingForBatch + waitingForStep;
     }
 
-    /** Both together. */
     public Tally plus(Tally other) {
         return new Tally(
                 generated + other.generated,
@@ -75,7 +68,6 @@ public record Tally(
                 superseded + other.superseded);
     }
 
-    /** Whether the sum is what was generated. */
     public boolean addsUp() {
         return generated
                 == trained + maskedInAll() + droppedInAll() + deadLetteredInAll() + inFlight() + untold + superseded;

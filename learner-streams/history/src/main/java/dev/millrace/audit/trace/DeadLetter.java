@@ -8,19 +8,15 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 /**
  * A dead letter without its payload.
  *
- * @param partition of the letter on the dead-letter topic
- * @param offset its offset, which users use as its name
- * @param writtenAtMs when it was refused, Unix milliseconds
- * @param reason code of the reason
- * @param field the offending field; empty if it is the record as a whole
- * @param message the reason, in a sentence
- * @param sourceTopic topic it was read from
- * @param sourcePartition its partition
- * @param sourceOffset its offset
- * @param sourceTimestampMs when the record was written; -1 if unknown
- * @param runId run that the record names; empty if not known
- * @param epoch epoch that the record names; -1 if not known
- * @param rolloutId rollout of the record; empty if not known
+ * @param offset which names it for users
+ * @param writtenAtMs Unix milliseconds
+ * @param reason code
+ * @param field offending field; empty for the whole record
+ * @param message a sentence
+ * @param sourceTimestampMs of the record; -1 if unknown
+ * @param runId empty if unknown
+ * @param epoch -1 if unknown
+ * @param rolloutId empty if unknown
  */
 public record DeadLetter(
         int partition,
@@ -40,7 +36,7 @@ public record DeadLetter(
     private static final Pattern PARTITION = Pattern.compile("\\d{1,9}");
     private static final Pattern NUMBER = Pattern.compile("-?\\d{1,18}");
 
-    /** The letter that a record of the dead-letter topic is; empty if it is a mark, or was not written by Millrace. */
+    /** Empty for marks and foreign records. */
     public static Optional<DeadLetter> of(ConsumerRecord<byte[], byte[]> record) {
         String partition = text(record, DeadLetterHeaders.SOURCE_PARTITION);
         String offset = text(record, DeadLetterHeaders.SOURCE_OFFSET);
@@ -75,7 +71,6 @@ public record DeadLetter(
         return pattern.matcher(text).matches();
     }
 
-    /** Where the record was read from. */
     public String source() {
         return sourceTopic + "-" + sourcePartition + "@" + sourceOffset;
     }

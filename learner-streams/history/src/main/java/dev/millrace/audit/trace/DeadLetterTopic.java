@@ -15,44 +15,35 @@ import java.util.TreeMap;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
- * Reads the dead letters of a run.
- *
- * <p>Each reading goes over the whole topic twice; it keeps one entry for each letter that was redriven, and what was asked
- * for. Owned by one thread.
+ * Reads the dead letters of a run. Each call reads the topic twice; memory is one entry per redriven letter and the
+ * result. Owned by one thread.
  */
 public final class DeadLetterTopic {
     private final RunRecords records;
     private final Duration patience;
 
-    /** @param patience how long to wait while nothing arrives */
+    /** @param patience longest wait without records */
     public DeadLetterTopic(RunRecords records, Duration patience) {
         this.records = records;
         this.patience = patience;
     }
 
-    /**
-     * A letter and what became of it.
-     *
-     * @param newOffset where its record lies since it was redriven, on the same partition; -1 if it was not
-     */
+    /** @param newOffset of the redriven record on the same partition; -1 if not redriven */
     public record Listed(DeadLetter letter, long newOffset) {
-        /** Whether it was redriven. */
         public boolean isRedriven() {
             return newOffset >= 0;
         }
     }
 
     /**
-     * Some letters.
-     *
-     * @param newest the newest of those that were asked for, oldest first
-     * @param count how many were asked for in all
-     * @param redriven how many of them were redriven
-     * @param byReason how many of those that were not, by reason
+     * @param newest of the selected, oldest first
+     * @param count selected
+     * @param redriven of these
+     * @param byReason those not redriven
      */
     public record Listing(List<Listed> newest, long count, long redriven, Map<String, Long> byReason) {}
 
-    /** Counts the letters that match a filter, and lists the newest {@code limit} of them. */
+    /** Counts selected letters and lists the newest {@code limit}. */
     public Listing list(DeadLetterFilter choice, int limit) {
         Deque<Listed> newest = new ArrayDeque<>();
         Map<String, Long> byReason = new TreeMap<>();
@@ -75,7 +66,7 @@ public final class DeadLetterTopic {
         void read(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record);
     }
 
-    /** Over the topic twice, since a mark comes after its letter. */
+    /** Reads twice, since a mark follows its letter. */
     private void eachOf(DeadLetterFilter choice, Reader reader) {
         Map<String, Long> marks = new HashMap<>();
         try (TopicScan scan = records.scan(patience)) {
@@ -100,17 +91,10 @@ public final class DeadLetterTopic {
         return RedriveMark.place(letter.partition(), letter.offset());
     }
 
-    /**
-     * A letter with its payload.
-     *
-     * @param record as it lies on the dead-letter topic
-     */
+    /** A letter with its payload. */
     public record Opened(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {}
 
-    /**
-     * Returns the letters that match a filter, which should be few. Two readers may have refused the same source
-     * offset.
-     */
+    /** Several readers may have refused the same source offset. */
     public List<Opened> open(DeadLetterFilter choice) {
         List<Opened> found = new ArrayList<>();
         eachOf(choice, (letter, newOffset, record) -> found.add(new Opened(letter, newOffset, record)));

@@ -13,13 +13,13 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * What the topics tell of the rollouts of a group, or of one of them; every list in the order of the log.
+ * Records of a group's rollouts, or of one; lists in log order.
  *
  * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
- * @param copies places of records that are on the log once more, word for word, and say nothing new
- * @param newestGroup the group that was released last, for one who looks for a group that is not there; empty if none was
- * @param recordsRead what it took to find this
- * @param bytesRead keys and values of them, uncompressed
+ * @param copies positions of equal records
+ * @param newestGroup released last; empty if none was
+ * @param recordsRead by the search
+ * @param bytesRead keys and values, uncompressed
  */
 public record GroupTrace(
         String groupId,
@@ -49,7 +49,6 @@ public record GroupTrace(
         copies = List.copyOf(copies);
     }
 
-    /** Returns the trace of one sample, by its rollout id. */
     public GroupTrace of(String rolloutId) {
         return new GroupTrace(
                 groupId,
@@ -82,12 +81,11 @@ public record GroupTrace(
                 bytesRead);
     }
 
-    /** Whether anything tells of a rollout. */
     public boolean isEmpty() {
         return rollouts.isEmpty() && outcomes.isEmpty() && letters.isEmpty() && entries.isEmpty();
     }
 
-    /** The step that trained on a batch. */
+    /** The step on the entry's batch. */
     public Optional<TrainingStep> stepOf(FoundEntry entry) {
         return steps.stream()
                 .map(Found::value)
@@ -96,7 +94,7 @@ public record GroupTrace(
                 .findFirst();
     }
 
-    /** What became of an entry by its step: the learner has the last word where it decided about masks anew. */
+    /** Outcome of an entry at its step; the learner's decision overrides the batch's. */
     public StepEntry lastWord(FoundEntry found, TrainingStep step) {
         return step.getEntries() != null && found.index() < step.getEntries().size()
                 ? step.getEntries().get(found.index())

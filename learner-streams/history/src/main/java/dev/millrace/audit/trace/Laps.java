@@ -34,15 +34,14 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Where the time of a run's steps goes: from the release of a prompt until a generator serves the version that was trained on its
- * rollout. Of each batch it is the way of the rollout that was joined last, for which the batch waited. The times are those in the
- * records, so across machines they are as good as the machines' clocks. Immutable.
+ * Time of a run's steps, from the prompt's release until a generator serves the trained version, along the last joined
+ * rollout of each batch. Relies on the machines' clocks. Immutable.
  *
- * @param laps in the order of their batches
- * @param incomplete steps left out because a record of their way is not there, or not yet
+ * @param laps in the order of batches
+ * @param incomplete steps without all records
  */
 public record Laps(List<Lap> laps, int incomplete) {
-    /** Batches are written at most so long before their step, and prompts before their rollout, to be found. */
+    /** How long before its step a batch, and before its rollout a prompt, is searched. */
     private static final long LOOK_BACK_MS = 600_000;
 
     /** A part of the way. */
@@ -62,26 +61,22 @@ public record Laps(List<Lap> laps, int incomplete) {
             this.what = what;
         }
 
-        /** What ends it and what it includes. */
+        /** End and contents of the part. */
         public String what() {
             return what;
         }
 
-        /** As in JSON. */
         public String key() {
             return name().toLowerCase(Locale.ROOT);
         }
     }
 
     /**
-     * A batch.
-     *
-     * @param version that its step made
-     * @param finishedAtMs when the step's weights were there, Unix milliseconds
+     * @param version of the step
+     * @param finishedAtMs when the weights existed, Unix milliseconds
      * @param millis of each hop
      */
     public record Lap(long batchId, long version, long finishedAtMs, Map<Hop, Long> millis) {
-        /** Of all hops. */
         public long total() {
             return millis.values().stream().mapToLong(Long::longValue).sum();
         }
@@ -91,7 +86,7 @@ public record Laps(List<Lap> laps, int incomplete) {
         laps = List.copyOf(laps);
     }
 
-    /** Mean time from one step's weights to the next's; NaN with fewer than two laps. */
+    /** Mean time between weights; NaN with fewer than two laps. */
     public double millisPerStep() {
         return laps.size() < 2
                 ? Double.NaN
@@ -101,10 +96,7 @@ public record Laps(List<Lap> laps, int incomplete) {
     }
 
     /**
-     * A share of the laps is at most this long.
-     *
      * @param share in (0, 1]
-     * @param of a lap
      * @throws NoSuchElementException without a lap
      */
     public long quantile(double share, Function<Lap, Long> of) {
@@ -118,9 +110,9 @@ public record Laps(List<Lap> laps, int incomplete) {
     /**
      * Reads the last steps that made a version.
      *
-     * @param steps at most so many, at least 1
-     * @param patience how long to wait while nothing arrives
-     * @throws dev.millrace.log.scan.ScanException if nothing arrived for too long
+     * @param steps at least 1
+     * @param patience longest wait without records
+     * @throws dev.millrace.log.scan.ScanException if it is exceeded
      */
     public static Laps read(RunRecords records, int steps, Duration patience) {
         try (TopicScan scan = records.scan(patience)) {
@@ -203,7 +195,7 @@ public record Laps(List<Lap> laps, int incomplete) {
             });
         }
 
-        /** By batch; every transaction has a marker behind its record, and starved steps do not count. */
+        /** By batch. Skips transaction markers and starved steps. */
         private NavigableMap<Long, TrainingStep> steps(int count) {
             NavigableMap<Long, TrainingStep> steps = new TreeMap<>();
             for (long back = 4L * count; steps.size() < count; back *= 4) {
@@ -251,7 +243,7 @@ public record Laps(List<Lap> laps, int incomplete) {
             return found;
         }
 
-        /** When the prompts of these rollouts were released, which may be more than once. */
+        /** Release times of the rollouts' prompts; several after a restart. */
         private Map<String, TreeSet<Long>> releases(Map<Place, Found<Rollout>> rollouts) {
             Map<String, TreeSet<Long>> releases = new HashMap<>();
             long fromMs = rollouts.values().stream()
@@ -267,7 +259,7 @@ public record Laps(List<Lap> laps, int incomplete) {
             return releases;
         }
 
-        /** When a generator first served each version or a newer one. */
+        /** First time that each version or a newer one was served. */
         private NavigableMap<Long, Long> served(long fromMs) {
             NavigableMap<Long, Long> since = new TreeMap<>();
             read(Serving.class, scan.since(cut, cut.partitions(topics.serving()), fromMs), found -> {

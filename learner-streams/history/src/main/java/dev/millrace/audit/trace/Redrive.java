@@ -35,11 +35,11 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Puts dead letters back on the topics they came from. One transaction writes the unchanged record (partition, key,
- * value, timestamp, headers) and a mark on the dead-letter topic.
+ * Puts dead letters back on their topics. One transaction writes the unchanged record and a mark on the dead-letter
+ * topic.
  *
  * <p>Transactions hold up to {@value #PER_TRANSACTION} letters or {@value #BYTES_PER_TRANSACTION} bytes. After a kill,
- * the committed letters are redriven and the others are not; a repeated call continues with these. Owned by one thread.
+ * another call continues. Owned by one thread.
  */
 public final class Redrive {
     private static final int PER_TRANSACTION = 500;
@@ -51,7 +51,7 @@ public final class Redrive {
     private final Deserializer<PromptRequest> prompts;
     private final Deserializer<Trajectory> trajectories;
 
-    /** @param patience how long to wait while nothing arrives; longer than the run's transactions may stay open */
+    /** @param patience longest wait without records; longer than the run's transaction timeout */
     public Redrive(LogConnection connection, Duration patience) {
         this.connection = connection;
         this.patience = patience;
@@ -61,14 +61,12 @@ public final class Redrive {
     }
 
     /**
-     * What was done.
-     *
-     * @param redriven letters that were redriven, or would be
-     * @param refused letters that were not, with a sentence why
+     * @param redriven letters, also if only planned
+     * @param refused with a sentence why
      */
     public record Done(List<DeadLetter> redriven, Map<DeadLetter, String> refused) {}
 
-    /** What would be done; writes nothing. */
+    /** Writes nothing. */
     public Done plan(DeadLetterFilter choice) {
         Work work = new Work(Optional.empty());
         work.run(choice);
@@ -76,10 +74,8 @@ public final class Redrive {
     }
 
     /**
-     * Puts letters back.
-     *
-     * @throws IllegalStateException if somebody else began to do the same meanwhile
-     * @throws KafkaException if a transaction could not be committed; those before it are
+     * @throws IllegalStateException if another process redrives at the same time
+     * @throws KafkaException if a transaction fails; earlier ones are committed
      */
     public Done put(DeadLetterFilter choice) {
         try (TransactionalWriter writer = TransactionalWriter.of(
@@ -106,7 +102,7 @@ public final class Redrive {
         }
     }
 
-    /** One call, with a producer if anything is to be written. */
+    /** One call, with a producer if needed. */
     private final class Work {
         private final Optional<TransactionalWriter> writer;
         private final List<DeadLetter> redriven = new ArrayList<>();
@@ -212,7 +208,7 @@ public final class Redrive {
         }
     }
 
-    /** How many samples admission has counted as lost for the letter; see {@link RedriveMark#samples()}. */
+    /** Samples that admission counted as lost; see {@link RedriveMark#samples()}. */
     private long samples(DeadLetter letter, ConsumerRecord<byte[], byte[]> record) {
         if (letter.sourceTopic().equals(connection.topics().rollouts())) {
             return letter.runId().isEmpty() || letter.rolloutId().isEmpty() ? 0 : 1;
@@ -245,15 +241,13 @@ public final class Redrive {
         }
     }
 
-    /**
-     * Whether a letter can be redriven on the topic it came from. Pure: what is known goes in, a sentence why not comes out.
-     */
+    /** Decides whether a letter can be redriven. Pure. */
     static final class RedriveCheck {
         private final RunIdentity run;
         private final RunTopics topics;
         private final Map<String, Integer> partitions;
 
-        /** @param partitions how many partitions each topic of the run has; a topic that is gone is missing */
+        /** @param partitions per existing topic of the run */
         RedriveCheck(RunIdentity run, RunTopics topics, Map<String, Integer> partitions) {
             this.run = run;
             this.topics = topics;
@@ -263,7 +257,7 @@ public final class Redrive {
         /**
          * Why not; empty if it can.
          *
-         * @param newOffset where its record lies since it was redriven; -1 if it was not
+         * @param newOffset -1 if it was not redriven
          */
         Optional<String> refusal(DeadLetter letter, long newOffset) {
             if (newOffset >= 0) {

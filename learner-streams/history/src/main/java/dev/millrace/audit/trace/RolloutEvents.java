@@ -27,7 +27,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/** What happened to one rollout, in the order of time, out of the records that tell of it. */
+/** Events of one rollout in order of time. */
 public final class RolloutEvents {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -38,7 +38,7 @@ public final class RolloutEvents {
 
     /**
      * @param trace of this rollout only
-     * @param tokenizer decodes its tokens to text; empty if there is none
+     * @param tokenizer decodes tokens; empty if there is none
      */
     public RolloutEvents(GroupTrace trace, String prefix, Optional<Tokenizer> tokenizer) {
         this.tokenizer = tokenizer;
@@ -183,7 +183,6 @@ public final class RolloutEvents {
         add(found.timestampMs(), "joined", details, place(found), data);
     }
 
-    /** Of the tokens that are left to train on. */
     private static Optional<String> weights(BatchEntry entry, Trajectory trajectory, ObjectNode data) {
         if (entry.getWeights() == null || entry.getTrainedTokens() == 0) {
             return Optional.empty(); // the stages say what the rule did; the learner makes them again
@@ -327,7 +326,6 @@ public final class RolloutEvents {
                         .put("redriven_offset", found.newOffset()));
     }
 
-    /** As a person reads it: whole where it is whole, else with four digits. */
     public static String number(double value) {
         if (value == Math.rint(value) && Math.abs(value) < 1e6) {
             return Long.toString((long) value);
@@ -338,13 +336,13 @@ public final class RolloutEvents {
     }
 
     /**
-     * Something that happened to a rollout.
+     * An event of a rollout.
      *
-     * @param timeMs when, Unix milliseconds
-     * @param what in a word or two
+     * @param timeMs Unix milliseconds
+     * @param what a word or two
      * @param details sentences
-     * @param place of the record that tells of it, without the run's prefix
-     * @param data the same for a program
+     * @param place of the record, without prefix
+     * @param data the same as JSON
      */
     public record RolloutEvent(long timeMs, String what, List<String> details, String place, ObjectNode data) {}
 }

@@ -7,17 +7,16 @@ import dev.millrace.schemas.TrainingStep;
 import java.util.Optional;
 
 /**
- * Where one rollout has got to, in a few words.
+ * Status of one rollout.
  *
- * @param word trained, masked, dropped, refused, in flight, or superseded: in flight in an epoch that the run has left
- * @param detail what else there is to say
+ * @param word trained, masked, dropped, refused, in flight, or superseded
  */
 public record RolloutStatus(String word, String detail) {
     private static final String IN_FLIGHT = "in flight";
 
     /**
      * @param trace of this rollout alone
-     * @param epoch in which the run is
+     * @param epoch current epoch
      */
     public static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
         RolloutStatus found = of(trace, prefix);

@@ -43,16 +43,15 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Finds the records of a group's rollouts on the topics of a run.
+ * Finds the records of a group's rollouts.
  *
- * <p>The tracer avoids full scans: a group's records are in the partition of its key, its prompt is found by bisection,
- * and a batch points at its rollouts and trajectories. Other topics are read from the group's time on, only until the
- * needed records are found. So the cost depends on the time between a prompt and its step, and not on the length of the
- * log. A rollout that never left is searched up to the end. {@code whole} scans everything from beginning to end, for
- * rollouts that a ledger found twice. Not thread-safe.
+ * <p>Avoids full scans: records lie in the group's partition, prompts are found by bisection, and a batch points at
+ * its rollouts and trajectories. Other topics are read from the group's time until the records are found; undecided
+ * rollouts are searched to the end. {@code whole} scans everything, for rollouts that a ledger found twice. Not
+ * thread-safe.
  */
 public final class Tracer {
-    /** Processes' clocks may differ by so much, and so may the order of records by their time. */
+    /** Tolerated difference of clocks and of record order. */
     private static final long CLOCKS_MS = 60_000;
 
     private final RunRecords records;
@@ -67,7 +66,7 @@ public final class Tracer {
     private final Deserializer<TrainingStep> steps;
     private final Deserializer<Outcome> outcomes;
 
-    /** @param patience how long to wait while nothing arrives */
+    /** @param patience longest wait without records */
     public Tracer(RunRecords records, Duration patience) {
         this.records = records;
         this.topics = records.topics();
@@ -87,11 +86,9 @@ public final class Tracer {
     }
 
     /**
-     * Everything about a group, or enough about one of its rollouts.
-     *
-     * @param rolloutId of the rollout that is asked about; empty for all of the group
-     * @param whole read every topic from beginning to end
-     * @throws dev.millrace.log.scan.ScanException if nothing arrived for too long
+     * @param rolloutId empty for the whole group
+     * @param whole read every topic completely
+     * @throws dev.millrace.log.scan.ScanException if nothing arrives for too long
      */
     public GroupTrace trace(String groupId, String rolloutId, boolean whole) {
         try (TopicScan scan = records.scan(patience)) {
@@ -99,10 +96,9 @@ public final class Tracer {
         }
     }
 
-    /** Batches of two epochs may have one number. */
+    /** Epochs may share batch numbers. */
     private record StepName(int epoch, long batchId) {}
 
-    /** One search. */
     private final class Search {
         private final TopicScan scan;
         private final ConsistentCut cut;
@@ -155,7 +151,7 @@ public final class Tracer {
             return found.trace(groupId, prompt, "", scan);
         }
 
-        /** Where producers put the records of a group; the topology asks that they do, for the join is by partition. */
+        /** Producers partition by group, as the join requires. */
         private TopicPartition ofGroup(String topic) {
             return new TopicPartition(
                     topic,
@@ -191,7 +187,7 @@ public final class Tracer {
             return rolloutId.isEmpty() || rolloutId.equals(id);
         }
 
-        /** To the end: a mark comes long after its letter. */
+        /** To the end, since a mark follows its letter later. */
         private void readLetters() {
             scan.readWhile(since(cut.partitions(topics.deadLetters()), sinceMs), cut, record -> {
                 refused.add(record);
@@ -246,7 +242,7 @@ public final class Tracer {
             return whole ? Long.MIN_VALUE : found.firstRolloutMs().orElse(sinceMs + CLOCKS_MS) - CLOCKS_MS;
         }
 
-        /** Outcomes, of which there are few, and then batches, until everything is decided. */
+        /** Outcomes, which are few, then batches, until all is decided. */
         private void readDecisions() {
             if (!whole && found.hasRollouts() && found.allDecided()) {
                 return;
@@ -286,7 +282,7 @@ public final class Tracer {
             return outcome.isPresent() && found.allDecided();
         }
 
-        /** A batch points at them; those that reached none lie between their rollout and what became of it. */
+        /** By the batch's references; others lie between rollout and outcome. */
         private void readTrajectories() {
             for (FoundEntry inBatch : found.entries()) {
                 scan.at(
@@ -393,7 +389,7 @@ public final class Tracer {
             });
         }
 
-        /** The last prompt of the run's partitions, by its ordinal; for one who mistyped. */
+        /** Last prompt by ordinal, as a hint after a typo. */
         private String newestGroup() {
             List<PromptRequest> last = new ArrayList<>();
             for (TopicPartition partition : cut.partitions(topics.prompts())) {
@@ -411,11 +407,10 @@ public final class Tracer {
     }
 
     /**
-     * Finds the prompt of a group in its partition.
+     * Finds a group's prompt in its partition.
      *
-     * <p>Admission names a group {@code epoch-ordinal} and releases them in this order, so the place is bisected down to
-     * {@value #NEAR} offsets, which are then read. Where that does not find it, because the name was made otherwise or the
-     * prompt was redriven later, the whole partition is read.
+     * <p>Groups are named {@code epoch-ordinal} and released in order, so the position is bisected down to {@value
+     * #NEAR} offsets. Falls back to the whole partition for other names and redriven prompts.
      */
     static final class PromptSearch {
         private static final int NEAR = 2048;
@@ -446,7 +441,7 @@ public final class Tracer {
             return within(all, groupId);
         }
 
-        /** Narrows the range; its beginning is always before the prompt, or at it. */
+        /** Narrows the range; its beginning stays at or before the prompt. */
         private OffsetRange near(int epoch, long ordinal, OffsetRange all) {
             long low = all.begin();
             long high = all.end();
@@ -469,7 +464,7 @@ public final class Tracer {
             return new OffsetRange(low, Math.min(all.end(), high + NEAR));
         }
 
-        /** The first prompt at this offset or after it. */
+        /** First prompt at or after the offset. */
         private Optional<Found<PromptRequest>> first(long offset) {
             AtomicReference<Found<PromptRequest>> found = new AtomicReference<>();
             scan.readWhile(Map.of(partition, offset), cut, record -> {
@@ -500,7 +495,7 @@ public final class Tracer {
         }
     }
 
-    /** What a search has found of a group so far, and what of it has yet to be told: by that the search knows where to stop. */
+    /** Findings of a search, which decide where it may stop. */
     private static final class Findings {
         private final RunTopics topics;
         private final List<Found<Rollout>> rollouts = new ArrayList<>();
@@ -510,11 +505,10 @@ public final class Tracer {
         private final List<FoundEntry> entries = new ArrayList<>();
         private final List<Found<TrainingStep>> steps = new ArrayList<>();
         private final List<Found<Outcome>> outcomes = new ArrayList<>();
-        /** Places of records that say word for word what another one said before. */
         private final List<String> copies = new ArrayList<>();
 
         private final List<DeadLetter> letters = new ArrayList<>();
-        /** By the place of a letter, where its record was redriven to. */
+        /** Redriven offset by letter position. */
         private final Map<String, Long> marks = new HashMap<>();
 
         Findings(RunTopics topics) {
@@ -589,12 +583,12 @@ public final class Tracer {
             return letters;
         }
 
-        /** Where a letter's record was redriven to; -1 if it was not. */
+        /** -1 if it was not redriven. */
         long newOffset(DeadLetter letter) {
             return marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
         }
 
-        /** Whether there is neither a rollout nor a letter; all other findings depend on these. */
+        /** True without rollout and letter, on which all else depends. */
         boolean isEmpty() {
             return rollouts.isEmpty() && letters.isEmpty();
         }
@@ -615,7 +609,7 @@ public final class Tracer {
             return scores.stream().anyMatch(found -> found.topic().equals(topic) && found.isAt(partition, offset));
         }
 
-        /** Whether every record of a rollout is in a batch, dropped or refused. */
+        /** True if every rollout is in a batch, dropped or refused. */
         boolean allDecided() {
             return rollouts.stream()
                     .allMatch(rollout -> isRefused(rollout)
@@ -668,7 +662,7 @@ public final class Tracer {
             return outcomes.stream().mapToLong(Found::timestampMs).max();
         }
 
-        /** When the last batch or outcome was written; empty if there is neither. */
+        /** Time of the last batch or outcome. */
         OptionalLong lastDecidedMs() {
             return LongStream.concat(
                             entries.stream().mapToLong(found -> found.batch().timestampMs()),
@@ -676,7 +670,6 @@ public final class Tracer {
                     .max();
         }
 
-        /** All of it, rollouts in the order of their samples. */
         GroupTrace trace(String groupId, Optional<Found<PromptRequest>> prompt, String newestGroup, TopicScan scan) {
             rollouts.sort(Comparator.comparingInt(
                             (Found<Rollout> found) -> found.value().getSampleIndex())

@@ -1,6 +1,6 @@
 package dev.millrace.replay.archive;
 
-/** A recorded run cannot be read, or is not what it says; the message says why and what helps. */
+/** A recorded run cannot be read or is inconsistent; the message says why and what to do. */
 public final class ArchiveException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -33,20 +33,16 @@ import org.apache.avro.Schema;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an archive holds; its file {@code index.json}, written last, so that a folder with one is complete.
+ * Contents of an archive. Its file {@code index.json} is written last, so a folder with one is complete.
  *
  * @param format of the archive
- * @param runId the run's id
- * @param epoch its epoch
- * @param policyId the policy that it trains
- * @param lineage where the epoch comes from; null for a run's first
- * @param topicPrefix what its topics' names began with
- * @param isWhole whether all that the log held of the topics was exported, rather than a range
- * @param held what it holds if it was exported for some batches; null if not
- * @param origin of a run that was never on a log of ours: what its records were made from, in a sentence; null if it was
- * @param configuration the run's configuration as YAML; empty if it was not known
- * @param schemas by the ids that stand in the records
- * @param files one for each partition
+ * @param lineage origin of the epoch; null for a run's first
+ * @param isWhole everything on the log was exported, not a range
+ * @param held of an export of some batches; null otherwise
+ * @param origin source of records that were never on our log, a sentence; null otherwise
+ * @param configuration as YAML; empty if unknown
+ * @param schemas by the ids in the records
+ * @param files one per partition
  */
 record ArchiveIndex(
         int format,
@@ -81,16 +77,11 @@ record ArchiveIndex(
             .build();
 
     /**
-     * The file of one partition.
-     *
-     * @param file its name in the folder
-     * @param topic the topic's name without the prefix
-     * @param partition the partition's number
-     * @param from the first offset that was exported, whether a record lies there or not
-     * @param end the offset behind the last
-     * @param records how many there are
-     * @param sha256 of the file's bytes, in hexadecimal
-     * @param blocks offset of a record and the position in the file from which it is found, about one for each MiB
+     * @param topic without prefix
+     * @param from first exported offset, with or without a record
+     * @param end behind the last
+     * @param sha256 of the file, hexadecimal
+     * @param blocks file position by record offset, about one per MiB
      */
     record PartitionFile(
             String file,
@@ -102,7 +93,6 @@ record ArchiveIndex(
             String sha256,
             List<long[]> blocks) {
 
-        /** What it must be called. */
         static String name(String topic, int partition) {
             return topic + "-" + partition + ".avro";
         }
@@ -118,7 +108,7 @@ record ArchiveIndex(
         }
     }
 
-    /** @throws ArchiveException if the folder holds no archive, or one whose index is not as {@link #write} writes it */
+    /** @throws ArchiveException without an archive, or if its index is not as {@link #write} writes it */
     static ArchiveIndex read(Path folder) {
         Path file = in(folder);
         try {
@@ -164,20 +154,15 @@ record ArchiveIndex(
         }
     }
 
-    /** Where it is in a folder. */
     static Path in(Path folder) {
         return folder.resolve(NAME);
     }
 
-    /** True if there is one in the folder. */
     static boolean isIn(Path folder) {
         return Files.exists(folder.resolve(NAME));
     }
 
-    /**
-     * Whether an index can be that of an archive, decided before a file that it names is opened: an archive comes from somebody else, and
-     * what it says must neither lead out of its folder nor keep a reader busy for ever.
-     */
+    /** Validates a foreign index before opening its files: paths must stay in the folder, sizes must be bounded. */
     private static final class IndexCheck {
         private static final int MOST_FILES = 100_000;
         private static final int MOST_SCHEMAS = 10_000;
@@ -193,7 +178,6 @@ record ArchiveIndex(
             this.index = index;
         }
 
-        /** @throws ArchiveException naming what is wrong */
         static void require(Path folder, ArchiveIndex index) {
             new IndexCheck(folder, index).require();
         }

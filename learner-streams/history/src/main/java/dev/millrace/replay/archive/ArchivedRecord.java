@@ -15,7 +15,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.jspecify.annotations.Nullable;
 
-/** A record of the log as it stands in an archive's files: every byte of it, and where it lay. */
+/** Log record with its position, as stored in an archive. */
 final class ArchivedRecord {
     static final Schema SCHEMA = new Schema.Parser().parse("""
         {"type": "record", "name": "ArchivedRecord", "namespace": "dev.millrace.archive",

@@ -42,12 +42,11 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * A run in the files that {@link RunExport} wrote, with the offsets that it had on its log.
+ * A run in files of {@link RunExport}, at its original offsets.
  *
- * <p>This differs from a run that the page reads from its own broker's files. An archive is checked against hashes,
- * portable and immutable, and its index describes the run. A run on broker files is described by its own log, needs
- * transactions to be followed, and may continue. Both share {@link RecordedRun}, {@link ArchivedSchemas} and
- * {@link CursorFetcher}.
+ * <p>An archive is hashed, portable and immutable, and described by its index; a run on broker files is described by
+ * its log, has open transactions, and may continue. Both share {@link RecordedRun}, {@link ArchivedSchemas} and {@link
+ * CursorFetcher}.
  */
 public final class ArchivedRun implements RecordedRun {
     private final Path folder;
@@ -58,7 +57,7 @@ public final class ArchivedRun implements RecordedRun {
             new TreeMap<>(Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
     private final LongAdder verified = new LongAdder();
 
-    /** @throws ArchiveException if the folder holds no archive, or its index is not that of one */
+    /** @throws ArchiveException without an archive, or with an invalid index */
     public ArchivedRun(Path folder) {
         this.folder = folder;
         this.index = ArchiveIndex.read(folder);
@@ -69,33 +68,32 @@ public final class ArchivedRun implements RecordedRun {
         }
     }
 
-    /** True if there is an archive in the folder. */
     public static boolean isIn(Path folder) {
         return ArchiveIndex.isIn(folder);
     }
 
-    /** @throws ArchiveException naming the first file that is missing or is not as it was written */
+    /** @throws ArchiveException naming the first missing or changed file */
     public void verify() {
         files.forEach((partition, file) ->
                 new FileCheck(folder.resolve(file.file()), file, partition.topic(), verified::add).require());
     }
 
-    /** True if the archive has all that the log held when it was exported; false if it is a range. */
+    /** False for an exported range. */
     public boolean isWhole() {
         return index.isWhole();
     }
 
-    /** What it holds if it was exported for some batches; empty if all of it, or stretches that somebody chose otherwise. */
+    /** Empty unless exported for some batches. */
     public Optional<HeldRange> held() {
         return Optional.ofNullable(index.held());
     }
 
-    /** What its records were made from, if the run was never on a log of ours; it then has batches and trajectories alone. */
+    /** Source of records that were never on our log; the run then has only batches and trajectories. */
     public Optional<String> origin() {
         return Optional.ofNullable(index.origin());
     }
 
-    /** Tells archives apart: a hash over its files' names, ranges and hashes. */
+    /** Hash over the files' names, ranges and hashes. */
     public String digest() {
         StringBuilder files = new StringBuilder();
         for (PartitionFile file : index.files()) {
@@ -115,12 +113,10 @@ public final class ArchivedRun implements RecordedRun {
         return index.schemas();
     }
 
-    /** Records in all of its files. */
     long records() {
         return files.values().stream().mapToLong(PartitionFile::records).sum();
     }
 
-    /** Every partition that the archive has. */
     List<TopicPartition> partitions() {
         return List.copyOf(files.keySet());
     }
@@ -193,7 +189,7 @@ public final class ArchivedRun implements RecordedRun {
         // cursors and fetchers are closed by who has them
     }
 
-    /** Reads a partition's file from an offset on. Confined to one thread. */
+    /** Reads a partition's file from an offset. Confined to one thread. */
     static final class FileCursor implements SeekingCursor {
         private final Path file;
         private final TopicPartition partition;
@@ -201,10 +197,9 @@ public final class ArchivedRun implements RecordedRun {
         private final DataFileReader<GenericRecord> reader;
         private long from;
         private long last;
-        /** Of the record that is read next, if that is the first of a block that the index names; -1 if not. */
+        /** Offset of the next record if it starts an indexed block, else -1. */
         private long due = -1;
 
-        /** @param index what the index says of the file */
         FileCursor(Path file, TopicPartition partition, PartitionFile index, long from) {
             this.file = file;
             this.partition = partition;
@@ -289,12 +284,12 @@ public final class ArchivedRun implements RecordedRun {
     }
 
     /**
-     * Whether the file of a partition is what the index says: its hash, its frame and how many records are in it. Nothing is unpacked, and
-     * no length that stands in the file is believed before as many bytes were there.
+     * Checks a partition's file against the index: hash, framing, record count. Decompresses nothing, and trusts no
+     * length before as many bytes arrived.
      *
      * <pre>
-     * "Obj" 1   metadata: map of texts to bytes   marker of 16 bytes
-     * then blocks: records in it, length, that many packed bytes, the marker again
+     *  "Obj" 1   metadata: map of texts to bytes   marker of 16 bytes
+     *  then blocks: records in it, length, that many packed bytes, the marker again
      * </pre>
      */
     private static final class FileCheck {
@@ -302,7 +297,7 @@ public final class ArchivedRun implements RecordedRun {
         private static final int MARKER_BYTES = 16;
         private static final int MOST_METADATA = 1 << 20;
         private static final int MOST_ENTRIES = 100;
-        /** A block is about 1 MiB before it is packed, or one record, which a topic's limit bounds. */
+        /** A block is about 1 MiB uncompressed, or one record within the topic's limit. */
         private static final long MOST_BLOCK_BYTES = 1 << 30;
 
         private final Path path;
@@ -313,8 +308,8 @@ public final class ArchivedRun implements RecordedRun {
         private long position;
 
         /**
-         * @param topic with the run's prefix
-         * @param passed told how many bytes were read more
+         * @param topic with prefix
+         * @param passed receives the number of further bytes read
          */
         FileCheck(Path path, PartitionFile file, String topic, LongConsumer passed) {
             this.path = path;
@@ -323,7 +318,7 @@ public final class ArchivedRun implements RecordedRun {
             this.passed = passed;
         }
 
-        /** @throws ArchiveException if it is missing, or not what the index says */
+        /** @throws ArchiveException if it is missing or differs from the index */
         void require() {
             MessageDigest digest = DigestUtils.getSha256Digest();
             ArchiveException broken = null;
@@ -465,7 +460,7 @@ public final class ArchivedRun implements RecordedRun {
             return next;
         }
 
-        /** Avro's: seven bits a byte, the least first, and the sign in the lowest. */
+        /** Avro's zig-zag varint. */
         private long varint(int first) throws IOException {
             long value = first & 0x7f;
             int next = first;

@@ -10,20 +10,18 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.avro.Schema;
 
 /**
- * The schemas that an archive carries, or that were read from elsewhere than a registry, under the ids that its records have.
+ * Schemas of an archive, or of files without a registry, by the ids in the records.
  *
- * <p>A schema of this version that no record of the archive was written with has an id below 0, which is on no log: what a
- * replay writes with it can be read here and be compared, and nobody can take it for a record of the run. Thread-safe.
+ * <p>A current schema that no record used has a negative id, which occurs on no log, so replayed records can be read
+ * but never taken for the run's. Thread-safe.
  */
 public final class ArchivedSchemas implements SchemaRegistry {
     private final Map<Integer, Schema> byId = new ConcurrentHashMap<>();
-    /** By the text that is published, since compiled classes hold more than that. */
     private final Map<String, Integer> ids = new HashMap<>();
 
     private final Map<Schema, Integer> cached = new ConcurrentHashMap<>();
     private final AtomicInteger lowest = new AtomicInteger();
 
-    /** @param texts by id */
     public ArchivedSchemas(Map<Integer, String> texts) {
         texts.forEach((id, text) -> {
             Schema schema = new Schema.Parser().parse(text);

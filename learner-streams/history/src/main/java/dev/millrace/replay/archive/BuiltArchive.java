@@ -24,12 +24,6 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 
-/**
- * Writes an archive of a run that was on no log of ours: records are added topic by topic, each topic of one partition, and take
- * the offsets 0, 1, 2 and so on. The folder is an archive once {@link #finish} has returned.
- *
- * <p>Holds one block of each file. Confined to one thread.
- */
 public final class BuiltArchive implements AutoCloseable {
     private static final int ID_AT = 1;
 
@@ -54,7 +48,7 @@ public final class BuiltArchive implements AutoCloseable {
 
     /**
      * @param folder new or empty
-     * @throws ArchiveException if it holds something, or cannot be written
+     * @throws ArchiveException if it is not empty or not writable
      */
     public BuiltArchive(Path folder, RunIdentity run, RunTopics topics) {
         this.folder = folder;
@@ -77,9 +71,7 @@ public final class BuiltArchive implements AutoCloseable {
     }
 
     /**
-     * Adds a record.
-     *
-     * @param topic with the run's prefix
+     * @param topic with prefix
      * @return its offset
      */
     public <T extends SpecificRecord> long add(String topic, String key, Class<T> type, T record, long timestampMs) {
@@ -117,10 +109,10 @@ public final class BuiltArchive implements AutoCloseable {
     }
 
     /**
-     * Makes the folder an archive.
+     * Completes the archive.
      *
-     * @param origin what the records were made from, in a sentence
-     * @param configuration of the run, as YAML
+     * @param origin source of the records, a sentence
+     * @param configuration as YAML
      */
     public void finish(String origin, String configuration) {
         List<PartitionFile> files = new ArrayList<>();
@@ -148,7 +140,7 @@ public final class BuiltArchive implements AutoCloseable {
         isFinished = true;
     }
 
-    /** Without {@link #finish}, nothing is left in the folder, nor the folder itself. */
+    /** Without {@link #finish} the folder is removed. */
     @Override
     public void close() {
         if (isFinished) {

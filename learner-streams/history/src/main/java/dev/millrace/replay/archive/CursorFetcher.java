@@ -11,23 +11,22 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Reads single records by cursors over a run's files, an archive's or a broker's; those that lie close together in one pass. Confined to
- * one thread; a partition's file is open from the first record that is asked for until this is closed.
+ * Reads single records by cursors over files; close ones in one pass. Confined to one thread; keeps each used
+ * partition's file open until closed.
  */
 public final class CursorFetcher implements RecordFetcher {
-    /** Skipping up to this number of records is cheaper than a new seek and decompression. */
+    /** Skipping so many records is cheaper than a seek and decompression. */
     private static final long READ_OVER = 500;
 
     private final Opening opening;
     private final Map<TopicPartition, Place> open = new HashMap<>();
 
-    /** How a partition's cursor is opened. */
     @FunctionalInterface
     public interface Opening {
         SeekingCursor read(TopicPartition partition, long from);
     }
 
-    /** A file, and the offset behind the record that was read last; the one to begin with before the first. */
+    /** A file, and the offset behind the last record read. */
     private static final class Place {
         private final SeekingCursor cursor;
         private long next;

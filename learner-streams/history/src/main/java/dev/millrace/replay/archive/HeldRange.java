@@ -4,18 +4,16 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What an archive of some batches holds, so that everybody knows what can be asked of it: the batches with their trajectories
- * and what these were made from, the steps on them, every manifest, and versions as far as they were stored.
+ * Contents of an archive of some batches: batches, their trajectories and inputs, steps, every manifest, and available
+ * weights.
  *
- * @param firstBatch the first
- * @param lastBatch the last
- * @param fromVersion least version that one of them was assembled against
- * @param toVersion the largest
- * @param startVersion the version from which the step on the first batch began; -1 if no step on it was recorded
- * @param oldestWeights of the versions from here to {@code newestWeights} the weights are here; -1 if of none
+ * @param fromVersion least version of assembly
+ * @param toVersion largest version of assembly
+ * @param startVersion where the first batch's step began; -1 if no step is recorded
+ * @param oldestWeights weights are here from this version to {@code newestWeights}; -1 if of none
  * @param newestWeights see {@code oldestWeights}
- * @param optimizerVersion the version whose optimiser's state is here, so that training can go on from it; -1 if of none
- * @param store where weights lie that are not here; empty if they were on the log
+ * @param optimizerVersion with optimizer state, so that training can continue; -1 if of none
+ * @param store of weights that are not here; empty if they were on the log
  */
 public record HeldRange(
         long firstBatch,
@@ -28,7 +26,7 @@ public record HeldRange(
         long optimizerVersion,
         String store) {
 
-    /** For people, a sentence each. */
+    /** One sentence each. */
     public List<String> sentences() {
         List<String> all = new ArrayList<>();
         all.add(

@@ -22,19 +22,16 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Writes many partitions in rounds. A round writes each partition's records up to its next offset without a record,
- * then one committed and one aborted transaction for these offsets of all partitions.
- *
- * <p>A transaction waits for the coordinator and its markers, equally long for one partition and for many. So the
- * number of rounds, which is the largest number of such offsets in any partition, determines the time of an import.
- * Confined to one thread.
+ * Imports many partitions in rounds: each writes every partition's records up to its next offset without a record,
+ * then one committed and one aborted transaction for these offsets of all partitions. The number of rounds, the
+ * largest number of such offsets in a partition, determines the time. Confined to one thread.
  */
 final class ImportRounds implements AutoCloseable {
-    /** Take turns: the broker is not done with a transaction when it answers, and the same producer's next would have to wait for that. */
+    /** In rotation: a producer's next transaction waits for its last one's markers. */
     private static final int TRANSACTIONAL_PRODUCERS = 4;
     /** Each holds a block of its file, about 2 MiB. */
     private static final int PARTITIONS_AT_ONCE = 64;
-    /** A transaction must end before the broker gives it up. */
+    /** Keeps a transaction below the broker's timeout. */
     private static final long FILLING_OF_ONE_TRANSACTION = 100_000;
 
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -45,7 +42,7 @@ final class ImportRounds implements AutoCloseable {
     private final Producer<byte[], byte[]> plain;
     private int turns;
 
-    /** @param ends reads the end offsets of partitions, uncommitted records included; closed with this */
+    /** @param ends reads uncommitted end offsets; closed with this */
     ImportRounds(LogConnection connection, LogReader ends) {
         this.ends = ends;
         try {
@@ -77,11 +74,9 @@ final class ImportRounds implements AutoCloseable {
     }
 
     /**
-     * Writes them.
-     *
-     * @param begin called for a partition when its turn has come; what it gives is closed here
-     * @param tombstoned takes those that begin with a tombstone
-     * @param passed told the offsets written so far
+     * @param begin opens a partition; closed here
+     * @param tombstoned receives partitions that begin with a tombstone
+     * @param passed receives offsets written
      */
     void write(
             List<TopicPartition> partitions,
@@ -155,7 +150,6 @@ final class ImportRounds implements AutoCloseable {
         return producers.get(turns++ % TRANSACTIONAL_PRODUCERS);
     }
 
-    /** The broker answers before it has written the markers; another producer's record could come before one. */
     private void awaitMarkers(List<PartitionImport> of) {
         Map<TopicPartition, Long> due =
                 of.stream().collect(Collectors.toMap(PartitionImport::partition, PartitionImport::next));

@@ -29,17 +29,16 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * A run on a cluster, live or ended.
  *
- * <p>Reads committed records with consumers without a group and without commits, which need only the right to read the
- * run's topics. The end offsets of decisions are fixed before those of their inputs, so that every decision's inputs
- * are included.
+ * <p>Reads committed records without group or commits, with read rights alone. Decisions' end offsets are fixed before
+ * their inputs', so that inputs are included.
  */
 public final class LiveRun implements RecordedRun {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
-    /** A replay has many cursors; each may hold this much. */
+    /** Per cursor, of which a replay has many. */
     private static final int FETCH_BYTES = 2 << 20;
-    /** What is recorded is there: nobody waits for more, and a cursor that is closed waits for its last question. */
+    /** Records exist already, so fetches do not wait. */
     private static final int FETCH_WAIT_MS = 10;
-    /** The operating system decides; the client's own 64 KiB would make a fetch wait for a poll every 64 KiB. */
+    /** Left to the operating system: 64 KiB would need a poll per 64 KiB. */
     private static final int RECEIVE_BUFFER = -1;
 
     private final LogConnection connection;
@@ -48,17 +47,18 @@ public final class LiveRun implements RecordedRun {
     private final Map<TopicPartition, Range> ranges;
 
     /**
-     * @param connection used, and not closed
-     * @param configuration the run's, if it is known
+     * @param connection not closed
+     * @param configuration if known
      */
     public LiveRun(LogConnection connection, Optional<String> configuration) {
         this(connection, configuration, Map.of());
     }
 
     /**
-     * An epoch of a run, in which another one may have come after it.
+     * An epoch, possibly followed by another.
      *
-     * @param endedAt where the next epoch began, by topic and partition as in {@link EpochLineage#beganAt}; empty if there is none
+     * @param endedAt start of the next epoch by topic and partition, as in {@link EpochLineage#beganAt}; empty if
+     *     there is none
      */
     public LiveRun(LogConnection connection, Optional<String> configuration, Map<String, Long> endedAt) {
         this.endedAt = Map.copyOf(endedAt);
@@ -94,10 +94,9 @@ public final class LiveRun implements RecordedRun {
     }
 
     /**
-     * Adds another topic of the cluster, with all its current records, to the topics of the run. Call it before the
-     * first read.
+     * Adds another topic with its current records; call before the first read.
      *
-     * @return whether the topic exists
+     * @return whether it exists
      */
     public boolean alsoRead(String topic) {
         try (LogReader log = reader()) {
@@ -121,7 +120,7 @@ public final class LiveRun implements RecordedRun {
                 topics(), lineage(), partition, begin, Math.min(end, endedAt.getOrDefault(partition.toString(), end)));
     }
 
-    /** Every topic, each before those that it is made from. */
+    /** Each topic before its inputs. */
     private static List<String> lastFirst(RunTopics topics) {
         List<String> decided =
                 List.of(topics.batches(), topics.outcomes(), topics.deadLetters(), topics.trajectories());
@@ -212,7 +211,7 @@ public final class LiveRun implements RecordedRun {
         // the creator of the connection closes it
     }
 
-    /** Reads a partition with a consumer of its own, from one offset to another. */
+    /** Reads a partition between two offsets with its own consumer. */
     static final class LogCursor implements RecordCursor {
         private final LogReader log;
         private final TopicPartition partition;
@@ -220,7 +219,7 @@ public final class LiveRun implements RecordedRun {
         private final Duration patience;
         private final Deque<ConsumerRecord<byte[], byte[]>> fetched = new ArrayDeque<>();
 
-        /** @param log closed with the cursor */
+        /** @param log closed with this */
         LogCursor(LogReader log, TopicPartition partition, long from, long end, Duration patience) {
             this.log = log;
             this.partition = partition;

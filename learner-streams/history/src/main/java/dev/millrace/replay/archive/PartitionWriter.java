@@ -18,7 +18,7 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Writes the file of one partition: a compressed Avro container, hashed during the write. Confined to one thread. */
+/** Writes a partition as compressed, hashed Avro container. Confined to one thread. */
 final class PartitionWriter implements AutoCloseable {
     private static final int ZSTD_LEVEL = 3;
     private static final int BLOCK_BYTES = 1 << 20;
@@ -32,7 +32,7 @@ final class PartitionWriter implements AutoCloseable {
     private long blockBytes = BLOCK_BYTES;
     private long records;
 
-    /** @param topic without the run's prefix */
+    /** @param topic without prefix */
     PartitionWriter(Path folder, String topic, TopicPartition of) throws IOException {
         this.file = folder.resolve(PartitionFile.name(topic, of.partition()));
         this.topic = topic;
@@ -56,7 +56,6 @@ final class PartitionWriter implements AutoCloseable {
         records++;
     }
 
-    /** Ends the file. */
     PartitionFile end(RecordedRun.Range range) throws IOException {
         writer.close();
         return new PartitionFile(

@@ -29,9 +29,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /**
- * Finds the offset ranges of a run's partitions that a range of its batches depends on.
- *
- * <p>Each partition has one range, from the first needed record to the last, including all records in between:
+ * Finds the offset ranges that a range of batches depends on: per partition from the first needed record to the last.
  *
  * <pre>
  *   batches            the selected ones
@@ -46,8 +44,8 @@ import org.apache.kafka.common.serialization.Deserializer;
  *   optimizer-state    of the version from which the first step began
  * </pre>
  *
- * <p>Reads batches and trajectories of the range and all prompts once; holds one record, a pair of offsets for each partition
- * and the names of the range's groups.
+ * <p>Reads batches and trajectories of the range and all prompts once; holds one record, two offsets per partition and
+ * the groups' names.
  */
 public final class RangeSelection {
     private final RecordedRun run;
@@ -55,14 +53,9 @@ public final class RangeSelection {
     private final RunTopics topics;
     private final Map<TopicPartition, Range> found = new HashMap<>();
 
-    /**
-     * The stretches, and what they mean.
-     *
-     * @param ranges of each partition of the topics above; empty ones where nothing of it is needed
-     */
+    /** @param ranges per partition; empty if not needed */
     public record Selected(Map<TopicPartition, Range> ranges, HeldRange held) {}
 
-    /** What the batches of a range say. */
     private static final class Batches {
         private long first = -1;
         private long last = -1;
@@ -72,7 +65,7 @@ public final class RangeSelection {
         private final Set<String> groups = new HashSet<>();
     }
 
-    /** @param config of the run, which says where versions lie that are not on its log */
+    /** @param config names the store of versions that are not on the log */
     public RangeSelection(RecordedRun run, WeightsConfig config) {
         this.run = run;
         this.config = config;
@@ -80,12 +73,10 @@ public final class RangeSelection {
     }
 
     /**
-     * Selects.
-     *
-     * @param wanted whether a batch is
-     * @param fromOffset least offset of a batch
-     * @param toOffset largest
-     * @throws ArchiveException if there is no such batch, or what it names is gone
+     * @param wanted selects batches
+     * @param fromOffset of a batch, inclusive
+     * @param toOffset of a batch, inclusive
+     * @throws ArchiveException without such a batch, or if its records are gone
      */
     public Selected select(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = batches(wanted, fromOffset, toOffset);
@@ -155,7 +146,7 @@ public final class RangeSelection {
         return batches;
     }
 
-    /** Without its letter, a refused batch in between would count in the archive. */
+    /** Without its letter, a refused batch would count in the archive. */
     private void letters() {
         for (TopicPartition partition : run.partitions(topics.deadLetters())) {
             try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
@@ -178,7 +169,7 @@ public final class RangeSelection {
                 && place.getOffset() < range.end();
     }
 
-    /** What the groups answered; kept for a shorter time than rollouts, so they may be gone. */
+    /** Prompts have a shorter retention, so they may be gone. */
     private void prompts(Set<String> groups) {
         for (TopicPartition partition : run.partitions(topics.prompts())) {
             each(partition, run.range(partition), PromptRequest.class, (offset, request) -> {
@@ -189,7 +180,7 @@ public final class RangeSelection {
         }
     }
 
-    /** Selects the partners that the trajectories were joined with. */
+    /** Partners joined into the trajectories. */
     private void partners() {
         for (TopicPartition partition : run.partitions(topics.trajectories())) {
             Range needed = found.get(partition);
@@ -209,7 +200,6 @@ public final class RangeSelection {
         }
     }
 
-    /** The version that the last step made, if one is recorded. */
     private OptionalLong steps(Batches batches) {
         long[] last = {-1};
         Set<Long> seen = new HashSet<>();
@@ -270,7 +260,7 @@ public final class RangeSelection {
                         .orElse(true);
     }
 
-    /** Returns the base of an adapter version; empty for a version without an adapter. */
+    /** Base of an adapter version; empty for others. */
     private static Optional<PolicyVersion> baseOf(RecordedVersions versions, long version) {
         AdapterBase of = versions.manifest(version).getAdapter();
         return of == null ? Optional.empty() : Optional.of(versions.manifest(of.getBaseVersion()));
@@ -281,7 +271,6 @@ public final class RangeSelection {
         return anchor == null ? manifest.getVersion() : anchor;
     }
 
-    /** That of a run's first version is not stored, and known. */
     private boolean hasState(PolicyVersion version) {
         return version.getOptimizer() == null ? Checkpoints.is(version) : isThere(version.getOptimizer());
     }
@@ -300,7 +289,7 @@ public final class RangeSelection {
         void take(long offset, T record);
     }
 
-    /** Every record of a stretch that is what it should be. */
+    /** Decodable records of a range. */
     private <T extends SpecificRecord> void each(TopicPartition partition, Range range, Class<T> type, Taker<T> taker) {
         Deserializer<T> deserializer = AvroSerde.of(type, run.registry()).deserializer();
         try (RecordCursor cursor = run.read(partition, range.from())) {
@@ -331,7 +320,7 @@ public final class RangeSelection {
         }
     }
 
-    /** A record may name what is no place of the run. */
+    /** Ignores positions outside the run. */
     private void need(TopicPartition partition, long offset) {
         if (offset < 0 || !run.partitions(partition.topic()).contains(partition)) {
             return;

@@ -25,14 +25,14 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Makes an archive of steps that another system took: a batch for each step, and a trajectory for each of its sequences.
+ * Archives steps of another system: a batch per step, a trajectory per sequence.
  *
- * <p>What the other system decided about a batch is not known; the batch says what the algorithm decides that is given here, so that
- * the archive agrees with its configuration. Steps come in their order; one is held at a time. Confined to one thread.
+ * <p>The other system's decisions are unknown, so batches carry those of the given algorithm, and agree with the
+ * archive's configuration. Steps come in order, one at a time. Confined to one thread.
  */
 public final class RecordedElsewhere {
     private static final Set<StageInput> NOTED = noted();
-    /** Between two that were computed apart, in single precision. */
+    /** Tolerance between separate single-precision computations. */
     private static final double AGREEMENT = 1e-3;
 
     private final BuiltArchive archive;
@@ -50,7 +50,7 @@ public final class RecordedElsewhere {
     private long agreed;
     private double furthest;
 
-    /** @param algorithm the algorithm to record for the batches */
+    /** @param algorithm recorded for the batches */
     public RecordedElsewhere(BuiltArchive archive, RunIdentity run, RunTopics topics, Algorithm algorithm) {
         this.archive = archive;
         this.run = run;
@@ -71,12 +71,12 @@ public final class RecordedElsewhere {
     /**
      * Adds a step.
      *
-     * @param step the version at which it started; more than that of the step before
-     * @param members the step's sequences in the order of their groups, at least one
-     * @param isKnown inputs that all of them have in addition to those in any trajectory
-     * @param advantages from the other system: for each member one per response token, or null if unknown
-     * @param assembledAtMs when the batch was complete
-     * @throws IllegalArgumentException if one of them lacks an input of the algorithm
+     * @param step version at its start, ascending
+     * @param members sequences in group order, at least one
+     * @param isKnown inputs that all of them have in addition to any trajectory's
+     * @param advantages of the other system, per member one per response token; null if unknown
+     * @param assembledAtMs Unix milliseconds
+     * @throws IllegalArgumentException if one lacks an input of the algorithm
      */
     public void step(
             long step,
@@ -200,47 +200,42 @@ public final class RecordedElsewhere {
                 null);
     }
 
-    /** Steps that were added. */
     public long steps() {
         return batches;
     }
 
-    /** Sequences that were added. */
     public long sequences() {
         return sequences;
     }
 
-    /** Response tokens, trained on or not. */
     public long tokens() {
         return tokens;
     }
 
-    /** Those whose mask is 1. */
     public long trainedTokens() {
         return trained;
     }
 
-    /** The most versions that a token was behind the step that it was trained in. */
+    /** Largest lag of a trained token, in versions. */
     public long stalest() {
         return oldest;
     }
 
-    /** How many sequences said their advantages. */
     public long advantagesCompared() {
         return compared;
     }
 
-    /** Of how many of these they are those that the algorithm makes, within {@value #AGREEMENT}. */
+    /** Of these, equal within {@value #AGREEMENT} to the algorithm's. */
     public long advantagesAgreed() {
         return agreed;
     }
 
-    /** The largest difference of an advantage from the algorithm's. */
+    /** Largest difference of an advantage from the algorithm's. */
     public double furthestAdvantage() {
         return furthest;
     }
 
-    /** Named algorithms that cannot decide about these records, and what they read that some sequence lacks. */
+    /** Named algorithms that cannot decide these records, with missing inputs. */
     public Map<String, Set<StageInput>> ruledOut() {
         Map<String, Set<StageInput>> ruledOut = new LinkedHashMap<>();
         NamedAlgorithms.all().forEach((name, named) -> {
@@ -255,7 +250,7 @@ public final class RecordedElsewhere {
         return ruledOut;
     }
 
-    /** What some sequence lacks of all that a stage could read. */
+    /** Stage inputs that some sequence lacks. */
     public Set<StageInput> missing() {
         Set<StageInput> missing = EnumSet.allOf(StageInput.class);
         missing.removeAll(everywhere);

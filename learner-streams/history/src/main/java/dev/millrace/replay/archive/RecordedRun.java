@@ -12,24 +12,17 @@ import java.util.Set;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * A run as it was recorded, on a cluster or in an archive, up to where it was when this was opened.
- *
- * <p>Nothing here writes. Records come with the partitions and offsets under which the run itself knows them, so that
- * what points at a record finds it. Thread-safe; cursors and fetchers are not.
+ * A recorded run on a cluster, in an archive or in a folder, up to its end when opened. Read-only. Records keep their
+ * partitions and offsets. Thread-safe; cursors and fetchers are not.
  */
 public interface RecordedRun extends AutoCloseable {
 
-    /**
-     * The records of a partition that are there.
-     *
-     * @param from the first offset
-     * @param end behind the last
-     */
+    /** @param end behind the last */
     record Range(long from, long end) {
         /**
-         * What an epoch has of a partition; of versions and evaluations also what it inherits, which may be all there were.
+         * Range of an epoch; of versions and evaluations including what it inherits.
          *
-         * @param begin first offset that the log has
+         * @param begin first offset of the log
          * @param end behind the last
          */
         public static Range ofEpoch(
@@ -49,30 +42,23 @@ public interface RecordedRun extends AutoCloseable {
 
     RunIdentity run();
 
-    /** Where the epoch that was recorded comes from. */
     EpochLineage lineage();
 
     RunTopics topics();
 
-    /** The schemas that the records were written with. */
     SchemaRegistry registry();
 
-    /** The run's configuration, if it is known here. */
+    /** Empty if unknown. */
     Optional<String> configuration();
 
-    /** The partitions of a topic, in order. */
     List<TopicPartition> partitions(String topic);
 
     Range range(TopicPartition partition);
 
-    /**
-     * The committed records of a partition, in order.
-     *
-     * @param from the first offset that is wanted
-     */
+    /** Committed records in order, from the given offset. */
     RecordCursor read(TopicPartition partition, long from);
 
-    /** Which records of a topic were refused, so that nothing rests on them; reads all dead letters. */
+    /** Refused records of a topic; reads all dead letters. */
     default RefusedPlaces refused(String topic) {
         RefusedPlaces refused = new RefusedPlaces(Set.of(topic));
         for (TopicPartition partition : partitions(topics().deadLetters())) {
@@ -85,10 +71,9 @@ public interface RecordedRun extends AutoCloseable {
         return refused;
     }
 
-    /** Records by their places. */
     RecordFetcher fetcher();
 
-    /** True if the run has more records now than when it was opened. */
+    /** True if the run has more records than when opened. */
     boolean hasGrown();
 
     @Override

@@ -31,13 +31,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
-/**
- * The versions of a recorded run: their manifests, weights and optimiser's state, verified, as far as log or archive hold
- * them.
- *
- * <p>Holds the offsets of all manifests, a few dozen bytes each, and a few manifests; others are read again on request.
- * Thread-safe; loads from the log take turns. The creator closes it before the run.
- */
 public final class RecordedVersions implements AutoCloseable {
     private static final int MANIFESTS_AT_HAND = 64;
 
@@ -46,7 +39,7 @@ public final class RecordedVersions implements AutoCloseable {
     private final RecordFetcher fetcher;
     private final VersionLoader reader;
     private final NavigableMap<Long, Place> places = new TreeMap<>();
-    /** By the batch: the version from which the step on it began. */
+    /** Start version of the step, by batch. */
     private final Map<Long, Long> beginnings = new HashMap<>();
 
     private final Map<Long, PolicyVersion> atHand = new LinkedHashMap<>(16, 0.75f, true) {
@@ -58,14 +51,14 @@ public final class RecordedVersions implements AutoCloseable {
         }
     };
 
-    /** Where a manifest lies, and whose weights it is; the batch that its step was on, if one made it, and from which version. */
+    /** Position and identity of a manifest, its batch and start version. */
     private record Place(TopicPartition partition, long offset, String sha256, OptionalLong batchId, long parent) {}
 
     /**
      * Reads every manifest once.
      *
-     * @param config of the run, which says where versions lie that are not on its log
-     * @throws ArchiveException if {@code policy-versions} is not there, or tells two stories that nobody has put right
+     * @param config names the store of versions that are not on the log
+     * @throws ArchiveException without {@code policy-versions}, or with unresolved contradictions
      */
     public RecordedVersions(RecordedRun run, WeightsConfig config) {
         this.run = run;
@@ -85,10 +78,10 @@ public final class RecordedVersions implements AutoCloseable {
         this.fetcher = run.fetcher();
     }
 
-    /** Takes all manifests into {@link #places}, by the chain of the epoch and those of the epochs it comes from. */
+    /** Collects manifests along the chain of the epoch and its ancestors. */
     private final class ReadManifests {
         private final Map<Integer, ManifestChain<Place>> chains = new HashMap<>();
-        /** By version: what does not belong under its key, unless the chain's own was written again since. */
+        /** By version: records off the chain, unless the chain's own was written again. */
         private final NavigableMap<Long, Place> others = new TreeMap<>();
 
         ReadManifests() {
@@ -129,7 +122,7 @@ public final class RecordedVersions implements AutoCloseable {
             });
         }
 
-        /** @throws ArchiveException if a version has other weights under its key than the chain says */
+        /** @throws ArchiveException if a key holds other weights than the chain says */
         void end() {
             chains.values().forEach(chain -> {
                 places.putAll(chain.beginWithOldest());
@@ -150,7 +143,7 @@ public final class RecordedVersions implements AutoCloseable {
         return run.lineage().parent().map(EpochLineage.Ancestor::version).orElse(0L);
     }
 
-    /** Tombstones, and records of others or of nobody, are no versions of this run. */
+    /** Empty for tombstones and foreign records. */
     private Optional<PolicyVersion> ours(ConsumerRecord<byte[], byte[]> record) {
         if (record.value() == null) {
             return Optional.empty();
@@ -166,29 +159,26 @@ public final class RecordedVersions implements AutoCloseable {
         }
     }
 
-    /** The oldest version of the epoch whose manifest is there; empty if there is none. */
     public OptionalLong oldest() {
         Long oldest = places.ceilingKey(firstOfEpoch());
         return oldest == null ? OptionalLong.empty() : OptionalLong.of(oldest);
     }
 
-    /** The newest. */
     public OptionalLong newest() {
         return places.isEmpty() ? OptionalLong.empty() : OptionalLong.of(places.lastKey());
     }
 
-    /** Whether its manifest is there. */
     public boolean isKnown(long version) {
         return places.containsKey(version);
     }
 
-    /** The version from which the step on a batch began; empty if no step on it is recorded. */
+    /** Start version of the step on a batch; empty if none is recorded. */
     public OptionalLong beginningOf(long batchId) {
         Long version = beginnings.get(batchId);
         return version == null ? OptionalLong.empty() : OptionalLong.of(version);
     }
 
-    /** @throws VersionUnavailableException if it is not there */
+    /** @throws VersionUnavailableException if it is missing */
     public synchronized PolicyVersion manifest(long version) {
         PolicyVersion manifest = atHand.get(version);
         if (manifest != null) {
@@ -212,29 +202,27 @@ public final class RecordedVersions implements AutoCloseable {
         return manifest;
     }
 
-    /** The shape of the run's policy. */
     public DecoderShape shape() {
         return PolicyFeed.shapeOf(
                 manifest(newest().orElseThrow(() -> new VersionUnavailableException(0, "no version is recorded"))));
     }
 
     /**
-     * The weights of a version in new buffers that belong to the caller.
+     * Weights of a version in new buffers owned by the caller.
      *
-     * @param others weights of a version that are at hand, or null; not written
-     * @throws VersionUnavailableException if log or archive do not hold them
-     * @throws CorruptVersionException if they are not what the manifest says
+     * @param others loaded weights of a version, or null; not written
+     * @throws VersionUnavailableException if log or archive lack them
+     * @throws CorruptVersionException if they differ from the manifest
      */
     public Weights load(long version, LongFunction<Weights> others) {
         return reader.load(version, others);
     }
 
-    /** The optimiser's state after the step that made a version; throws as {@link #load}. */
     public AdamW.State loadOptimizer(long version) {
         return reader.loadOptimizer(version);
     }
 
-    /** Chunks by the run's cursors. */
+    /** Weight chunks by the run's cursors. */
     private final class RecordedChunks implements ChunkLog {
         @Override
         public void read(PolicyVersion manifest, TensorLocation location, Taker taker) {

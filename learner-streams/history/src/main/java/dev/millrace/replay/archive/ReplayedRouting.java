@@ -4,11 +4,10 @@ import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.schemas.RecordedRouting;
 import org.jspecify.annotations.Nullable;
 
-/** The routing that a record has replayed, as the engine takes it. */
 public final class ReplayedRouting {
     private ReplayedRouting() {}
 
-    /** Null where each pass chooses its own. */
+    /** A record's routing for the engine; null where each pass chooses its own. */
     public static @Nullable RoutedExperts of(@Nullable RecordedRouting recorded) {
         return recorded == null
                 ? null

@@ -21,10 +21,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes a recorded run, or a range of it, to a folder: an Avro container file for each partition, and an index with
- * hashes, schemas and identity.
- *
- * <p>Holds one block of one file at a time. The claim of the topics is not exported: who imports makes one of its own.
+ * Writes a recorded run or range to a folder: an Avro container per partition, and an index with hashes, schemas and
+ * identity. Holds one block. Skips the topics' ownership claim; importers make their own.
  */
 public final class RunExport {
     private static final int FRAME_BYTES = 5;
@@ -42,7 +40,7 @@ public final class RunExport {
         return passed.sum();
     }
 
-    /** Every partition of the run, the claim and these topics aside, as far as the log holds it. */
+    /** Every partition but the claim and these topics. */
     public Map<TopicPartition, Range> everythingBut(Set<String> without) {
         Map<TopicPartition, Range> all = new java.util.LinkedHashMap<>();
         for (String topic : run.topics().all()) {
@@ -53,11 +51,7 @@ public final class RunExport {
         return all;
     }
 
-    /**
-     * Creates the folder of an export.
-     *
-     * @throws ArchiveException if it holds something
-     */
+    /** @throws ArchiveException if it is not empty */
     public static void requireEmpty(Path folder) throws IOException {
         Files.createDirectories(folder);
         try (Stream<Path> there = Files.list(folder)) {
@@ -67,23 +61,21 @@ public final class RunExport {
         }
     }
 
-    /** Exports stretches of partitions that were not chosen for the sake of some batches. */
+    /** Exports ranges chosen otherwise than by batches. */
     public long to(Path folder, Map<TopicPartition, Range> ranges) {
         return to(folder, ranges, null);
     }
 
-    /** Exports what some batches rest on. */
+    /** Exports what some batches depend on. */
     public long to(Path folder, RangeSelection.Selected selected) {
         return to(folder, selected.ranges(), selected.held());
     }
 
     /**
-     * Exports.
-     *
-     * @param ranges what of each partition
+     * @param ranges of each partition
      * @param folder new or empty
      * @return records written
-     * @throws ArchiveException if the folder holds something, or cannot be written
+     * @throws ArchiveException if the folder is not empty or not writable
      */
     private long to(Path folder, Map<TopicPartition, Range> ranges, @Nullable HeldRange held) {
         try {

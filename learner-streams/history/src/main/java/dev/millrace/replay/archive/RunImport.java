@@ -30,11 +30,8 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Puts an archive back on a cluster, every record at the offset that it had, so that batches find their trajectories
- * and trajectories their rollouts.
- *
- * <p>The run's topics must be there and empty, with the archive's numbers of partitions. Where the cluster knows a schema
- * under another id, the id in the records is changed and nothing else.
+ * Imports an archive into a cluster at the original offsets, so references between records hold. The topics must
+ * exist, be empty and have the same partition counts. Only schema ids are adapted.
  */
 public final class RunImport {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -45,8 +42,8 @@ public final class RunImport {
     private volatile long passed;
 
     /**
-     * @param connection to the run's topics, which may have another prefix than they had; its registry may write
-     * @throws ArchiveException if the connection is of another run than the archive
+     * @param connection may have another topic prefix; its registry may write
+     * @throws ArchiveException if the connection is of another run
      */
     public RunImport(ArchivedRun archive, LogConnection connection) {
         if (!archive.run().equals(connection.run())) {
@@ -62,19 +59,17 @@ public final class RunImport {
         this.connection = connection;
     }
 
-    /** Offsets that were passed so far; from any thread. */
     public long passed() {
         return passed;
     }
 
-    /** Offsets to pass. */
     public long toPass() {
         return archive.partitions().stream()
                 .mapToLong(partition -> archive.range(partition).end())
                 .sum();
     }
 
-    /** @throws ArchiveException if the topics hold something, or a record comes to lie elsewhere */
+    /** @throws ArchiveException if topics are not empty, or a record lands on another offset */
     public void run() {
         List<TopicPartition> partitions = archive.partitions();
         requireFillable();
@@ -97,7 +92,7 @@ public final class RunImport {
         deleteFirst(tombstoned);
     }
 
-    /** Offsets without a record are made again one by one. */
+    /** Offsets without a record must be reproducible. */
     private void requireFillable() {
         long without = toPass() - archive.records();
         if (without > MOST_WITHOUT) {
@@ -107,7 +102,7 @@ public final class RunImport {
         }
     }
 
-    /** Returns a reader of the partitions' end offsets that includes uncommitted records. */
+    /** Reads end offsets including uncommitted records. */
     private LogReader ends() {
         return new LogReader(
                 connection.as("import"), Map.of(ConsumerConfig.ISOLATION_LEVEL_CONFIG, "read_uncommitted"));
@@ -133,7 +128,7 @@ public final class RunImport {
         });
     }
 
-    /** Ours for each of the archive's. */
+    /** Cluster's schema id by the archive's. */
     private Map<Integer, Integer> schemaIds() {
         Map<String, String> subjects = new HashMap<>();
         RunSchemas.bySubject(connection.topics())
@@ -172,10 +167,9 @@ public final class RunImport {
     }
 
     /**
-     * Puts the records of one partition back at their own offsets, on an empty partition.
+     * Imports one partition at its original offsets.
      *
-     * <p>A log has offsets without a committed record: transaction markers, records of aborted transactions, compacted
-     * records. The import recreates them as offsets without a committed record:
+     * <p>Offsets without a committed record (markers, aborted and compacted records) are reproduced:
      *
      * <pre>
      *   one offset without a record behind a record    the record is sent in a transaction, whose marker takes the offset
@@ -183,12 +177,12 @@ public final class RunImport {
      *   the first offset alone without a record        a tombstone without a name; the caller deletes it
      * </pre>
      *
-     * <p>The caller runs the transactions, each for many partitions at once: {@link #sendRecords}, then {@link #sendLast}
-     * or {@link #fill} within a transaction, and again once its marker is written, until {@link #isDone}. Every offset that
-     * the broker assigns is compared with the expected one. Confined to one thread.
+     * <p>The caller runs transactions for many partitions at once: {@link #sendRecords}, then {@link #sendLast} or
+     * {@link #fill} within a transaction, repeated after its marker until {@link #isDone}. Every assigned offset is
+     * checked. Confined to one thread.
      */
     static final class PartitionImport implements AutoCloseable {
-        /** Offsets that {@link #fill} can be asked for at least: with fewer it might leave one alone. */
+        /** Least request to {@link #fill}: fewer might leave a single offset. */
         static final long LEAST_FILLING = 3;
 
         private static final byte[] NOTHING = new byte[0];
@@ -202,9 +196,9 @@ public final class RunImport {
         private final boolean isTombstoned;
         private final Deque<Sent> inFlight = new ArrayDeque<>();
         private Optional<ConsumerRecord<byte[], byte[]>> head;
-        /** Is sent in a transaction, whose marker takes the offset behind it. */
+        /** Sent in a transaction whose marker takes the next offset. */
         private Optional<ConsumerRecord<byte[], byte[]>> last = Optional.empty();
-        /** Offsets before the head, or the end, that are to be without a record. */
+        /** Remaining offsets without a record. */
         private long without;
 
         private long next;
@@ -213,8 +207,8 @@ public final class RunImport {
 
         /**
          * @param cursor closed with this
-         * @param end offset behind the last
-         * @param schemaIds what becomes of the ids in the records
+         * @param end behind the last
+         * @param schemaIds cluster's id by the archive's
          */
         PartitionImport(TopicPartition partition, RecordCursor cursor, long end, Map<Integer, Integer> schemaIds) {
             this.partition = partition;
@@ -230,22 +224,22 @@ public final class RunImport {
             return partition;
         }
 
-        /** Whether it begins with a tombstone that is to be deleted. */
+        /** True if it begins with a tombstone to delete. */
         boolean isTombstoned() {
             return isTombstoned;
         }
 
-        /** The offset behind what was sent so far, markers included. */
+        /** Behind everything sent, markers included. */
         long next() {
             return next;
         }
 
-        /** Whether everything was sent. */
+        /** True once everything is sent. */
         boolean isDone() {
             return head.isEmpty() && last.isEmpty() && without == 0;
         }
 
-        /** Sends, outside of transactions, what lies before the next offset without a record. */
+        /** Sends records up to the next offset without one, outside transactions. */
         void sendRecords(Producer<byte[], byte[]> producer) {
             if (isTombstoned && next == 0) {
                 send(producer, new ProducerRecord<>(partition.topic(), partition.partition(), NOTHING, null));
@@ -263,12 +257,10 @@ public final class RunImport {
             }
         }
 
-        /** Whether a record is due in a transaction that is committed. */
         boolean hasLast() {
             return last.isPresent();
         }
 
-        /** Sends it, with the transaction's marker to follow. */
         void sendLast(Producer<byte[], byte[]> transactional) {
             send(transactional, restored(last.orElseThrow()));
             last = Optional.empty();
@@ -276,16 +268,14 @@ public final class RunImport {
             next++;
         }
 
-        /** Whether empty records are due in a transaction that is aborted. */
         boolean isToFill() {
             return last.isEmpty() && without > 1;
         }
 
         /**
-         * Sends empty records to fill offsets; the transaction's marker takes the last one.
+         * Sends empty records; the marker takes the last offset.
          *
-         * @param most offsets to fill, at least {@link #LEAST_FILLING}; the rest needs further calls, and is never a single
-         *     offset
+         * @param most at least {@link #LEAST_FILLING}; the remainder is never a single offset
          * @return offsets filled
          */
         long fill(Producer<byte[], byte[]> transactional, long most) {
@@ -313,7 +303,7 @@ public final class RunImport {
             settle(IN_FLIGHT);
         }
 
-        /** All that was sent must have come to lie where it is due; the producers were flushed. */
+        /** Checks all assigned offsets; call after flushing the producers. */
         void settle() {
             settle(0);
         }

@@ -18,7 +18,6 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
 
-/** The files of what learning would have been: a page, JSON, a line of CSV for each step and variant, and pictures. */
 public final class CounterfactualFiles {
     public static final List<String> NAMES = List.of(
             "counterfactual.html",
@@ -79,7 +78,6 @@ public final class CounterfactualFiles {
     private final Consumer<String> said;
     private Report report;
 
-    /** @param view the command that shows the run */
     public CounterfactualFiles(
             ReportFolder files, String runId, String view, ReportOrigin origin, Consumer<String> said) {
         this.files = files;
@@ -98,7 +96,6 @@ public final class CounterfactualFiles {
         return found.live() ? "own" : "recorded";
     }
 
-    /** Adds a re-train. */
     public void add(RetrainSeeds found, Report text) throws IOException {
         List<Trained> trained = new ArrayList<>();
         List<Tried> tried = new ArrayList<>();
@@ -123,7 +120,6 @@ public final class CounterfactualFiles {
         files.draw("retrain.png", report, RetrainReport.pictured(text), 2, said);
     }
 
-    /** Adds gradients. */
     public void add(GradientRecord found, Report text) throws IOException {
         List<Pointed> pointed = new ArrayList<>();
         for (GradientStep step : found.steps()) {
@@ -139,7 +135,6 @@ public final class CounterfactualFiles {
         files.draw("gradients.png", report, GradientReport.pictured(text), 2, said);
     }
 
-    /** Writes page and JSON, and gives all of it its place. */
     public void finish() throws IOException {
         files.write("counterfactual.json", report.json());
         files.write("counterfactual.html", ReportPage.of(report));

@@ -14,16 +14,14 @@ import java.util.function.IntFunction;
 import java.util.function.ToDoubleFunction;
 
 /**
- * One of the numbers of a step, decided again or learnt again, or of a gradient.
+ * A number of a step or gradient.
  *
  * @param key in CSV and JSON
  * @param title for people
- * @param of the number; NaN where there is none
- * @param <T> what it is read from
+ * @param of NaN for none
  */
 record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
 
-    /** Of a step that was decided again, in the order in which they are shown. */
     static final List<Figure<DecidedFigures>> DECIDED = List.of(
             new Figure<>(
                     "masked_tokens", "masked tokens (share)", f -> f.tokens().fraction()),
@@ -53,7 +51,6 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             new Figure<>("mean_absolute_advantage", "mean |advantage|", DecidedFigures::meanAbsoluteAdvantage),
             new Figure<>("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
 
-    /** Of a step that was learnt again. */
     static final List<Figure<VariantStep>> TRAINED = List.of(
             new Figure<>("batch_reward", "reward of the batch that was learnt from", VariantStep::batchReward),
             new Figure<>(
@@ -79,7 +76,6 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
                     VariantStep::rewardEstimate),
             new Figure<>("estimate_ess", "ESS ratio of that estimate", VariantStep::estimateEss));
 
-    /** Of a gradient. */
     static final List<Figure<VariantGradient>> GRADIENT = List.of(
             new Figure<>("cosine_to_reference", "cosine to the on-policy gradient", VariantGradient::cosineToReference),
             new Figure<>("sga_progress", "SGA progress, share of the true gradient's", VariantGradient::sgaProgress),
@@ -92,7 +88,6 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             new Figure<>("step_scale", "factor on the step", VariantGradient::stepScale),
             new Figure<>("tokens_trained", "tokens trained on", gradient -> gradient.tokensTrained()));
 
-    /** The figure of that key. */
     static <T> Figure<T> named(List<Figure<T>> figures, String key) {
         return figures.stream()
                 .filter(figure -> figure.key().equals(key))
@@ -100,7 +95,7 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
                 .orElseThrow();
     }
 
-    /** Columns of all figures after those of a row's own. */
+    /** Appends columns of all figures to a row's own. */
     static <R, T> List<Column<R>> columns(List<Column<R>> own, List<Figure<T>> figures, Function<R, T> of) {
         List<Column<R>> columns = new ArrayList<>(own);
         figures.forEach(figure -> columns.add(
@@ -108,7 +103,6 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
         return columns;
     }
 
-    /** A curve for each name. */
     static Chart chart(String title, Axis axis, double[] x, List<String> names, IntFunction<double[]> values) {
         List<Series> series = new ArrayList<>();
         for (int i = 0; i < names.size(); i++) {

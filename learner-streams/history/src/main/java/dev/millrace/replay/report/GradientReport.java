@@ -21,14 +21,12 @@ import java.util.Locale;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.IntStream;
 
-/** Counterfactual gradients as a report: which variant pointed closest to the on-policy gradient. */
 public final class GradientReport {
     private static final int PICTURED = 4;
     private static final Axis VERSION = Axis.of("version that the step began with");
 
     private GradientReport() {}
 
-    /** What gradients come to, their table and their curves. */
     public static Report of(GradientRecord found, double seconds) {
         List<Chart> charts = new ArrayList<>();
         for (Figure<VariantGradient> figure : Figure.GRADIENT) {
@@ -57,7 +55,7 @@ public final class GradientReport {
                         .forDetails());
     }
 
-    /** Of the variant whose gradients lie closest to the on-policy one. */
+    /** Of the variant closest to the on-policy gradient. */
     private static Conclusion conclusion(GradientRecord found) {
         String asked = "Which correction's gradient is closest to the on-policy one?";
         int closest = IntStream.range(0, found.names().size())
@@ -97,7 +95,6 @@ public final class GradientReport {
                 .toArray());
     }
 
-    /** The curves of the picture. */
     static List<Chart> pictured(Report report) {
         return report.sections().get(1).charts();
     }
@@ -116,7 +113,7 @@ public final class GradientReport {
                 Column.significant("ESS", 3, c -> found.mean(c, VariantGradient::essRatio)));
     }
 
-    /** What the on-policy gradient is made of. */
+    /** Composition of the on-policy gradient. */
     static String reference(GradientRecord found) {
         long known = found.steps().stream()
                 .filter(step -> step.reference().isPresent())
@@ -139,7 +136,6 @@ public final class GradientReport {
                                 + " steps it is nothing but noise, or nothing, and progress is left out there");
     }
 
-    /** The gradients that were found, kept for text and page. */
     public static final class GradientRecord {
         private final List<String> names;
         private final List<GradientStep> steps = new ArrayList<>();
@@ -164,7 +160,7 @@ public final class GradientReport {
             return steps.stream().mapToDouble(GradientStep::version).toArray();
         }
 
-        /** A number over steps; NaN where there is none. */
+        /** NaN where there is none. */
         double[] curve(int variant, ToDoubleFunction<VariantGradient> of) {
             return steps.stream()
                     .mapToDouble(step ->
@@ -172,7 +168,7 @@ public final class GradientReport {
                     .toArray();
         }
 
-        /** Its mean over the steps that have it; NaN if none has. */
+        /** NaN without any. */
         double mean(int variant, ToDoubleFunction<VariantGradient> of) {
             return Arrays.stream(curve(variant, of))
                     .filter(Double::isFinite)

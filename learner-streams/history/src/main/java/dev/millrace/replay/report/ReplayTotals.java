@@ -15,14 +15,10 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/**
- * A replay in all, and its steps as a curve of bounded length: when there are too many points, each two neighbours become
- * one, their mean. So memory does not grow with the run.
- */
+/** Totals and curves of a replay. Neighbouring points merge into their mean beyond a bound, so memory stays constant. */
 public final class ReplayTotals {
     private static final int MAX_POINTS = 1000;
 
-    /** One alternative in all. */
     static final class Total {
         private MaskedShare tokens = MaskedShare.NONE;
         private MaskedShare sequences = MaskedShare.NONE;
@@ -35,7 +31,7 @@ public final class ReplayTotals {
         private final Map<Cause, Integer> causes = new EnumMap<>(Cause.class);
         private int compared;
         private double meanDifference;
-        /** Of the differences from their mean, by Welford. */
+        /** Squared differences from the mean (Welford). */
         private double squares;
 
         private @Nullable Diagnosis first;
@@ -57,17 +53,16 @@ public final class ReplayTotals {
             return leastEss;
         }
 
-        /** Steps by diagnosis. */
         Map<Cause, Integer> causes() {
             return causes;
         }
 
-        /** The first diagnosis that something is wrong, and the batch at which it was made. */
+        /** First diagnosis of a problem with its batch. */
         Optional<String> firstAlarm() {
             return Optional.ofNullable(first).map(diagnosis -> "at batch " + firstAt + ": " + diagnosis.sentence());
         }
 
-        /** Share of the tokens of a step that are masked, less that of the run's own corrections. */
+        /** Masked share per step, minus that of the run's own corrections. */
         SampleMean moreMasked() {
             return SampleMean.ofSquares(compared, meanDifference, squares);
         }
@@ -84,7 +79,7 @@ public final class ReplayTotals {
         }
     }
 
-    /** Some neighbouring steps: sums over them. */
+    /** Sums over neighbouring steps. */
     private static final class Point {
         private double batch;
         private double version;
@@ -199,37 +194,33 @@ public final class ReplayTotals {
         return names;
     }
 
-    /** How many steps it is over. */
     public long steps() {
         return steps;
     }
 
-    /** Steps at which the run's own corrections did not give the recorded batch. */
+    /** Steps whose recorded batch the run's own corrections do not reproduce. */
     long notAsRecorded() {
         return notAsRecorded;
     }
 
-    /** Steps at which the run's own corrections, over log-probs at the step's beginning, decide what the learner's log says. */
+    /** Steps at which the run's own corrections over recomputed log-probs decide as the learner logged. */
     public long asTrained() {
         return asTrained;
     }
 
-    /** Steps at which they do not. */
     public long notAsTrained() {
         return notAsTrained;
     }
 
-    /** Mean over the steps of what an alternative's advantages are without their signs, in the mean; NaN without a step. */
+    /** Mean absolute advantage over steps; NaN without a step. */
     public double meanAbsoluteAdvantage(int alternative) {
         return mean(alternative, Figure.named(Figure.DECIDED, "mean_absolute_advantage"));
     }
 
-    /** How log-probs that were computed again compare with the recorded ones. */
     public Agreement agreement() {
         return agreement;
     }
 
-    /** How many steps a point of a curve is the mean of. */
     int stride() {
         return stride;
     }
@@ -256,7 +247,7 @@ public final class ReplayTotals {
                 .toArray();
     }
 
-    /** Mean over the steps that have the figure; NaN without any. */
+    /** NaN without any. */
     double mean(int alternative, Figure<DecidedFigures> figure) {
         return totals.get(alternative).mean(Figure.DECIDED.indexOf(figure));
     }

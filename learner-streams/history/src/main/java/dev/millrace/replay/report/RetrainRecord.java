@@ -16,12 +16,9 @@ import java.util.TreeMap;
 import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
-/**
- * What a re-train found, kept for text and page: some hundred bytes a step and variant, where a step takes tens of
- * milliseconds or more.
- */
+/** Results of a re-train for text and page, some hundred bytes per step and variant. */
 public final class RetrainRecord implements RetrainListener {
-    /** Steps in a row without a change after which a variant is said to have frozen. */
+    /** Consecutive unchanged steps of a frozen variant. */
     static final int FROZEN = 10;
 
     private final List<String> names;
@@ -63,17 +60,16 @@ public final class RetrainRecord implements RetrainListener {
         return steps;
     }
 
-    /** The first version at which the run's own variant made other weights than the run; empty if it never did. */
+    /** First version at which the run's own variant differs from the run. */
     public OptionalLong parted() {
         return parted;
     }
 
-    /** Sequences of all batches. */
     long sequences() {
         return steps.stream().mapToLong(RetrainedStep::sequences).sum();
     }
 
-    /** Those of them that the run's own variant learnt from as recorded. */
+    /** Of these, learnt from as recorded by the run's own variant. */
     long sameRollouts() {
         return steps.stream()
                 .mapToLong(step -> step.variants()
@@ -83,7 +79,7 @@ public final class RetrainRecord implements RetrainListener {
                 .sum();
     }
 
-    /** Why a variant ended early; null if it did not. */
+    /** Null if it did not end early. */
     @Nullable
     String ending(int variant) {
         return endings.get(variant);
@@ -102,7 +98,7 @@ public final class RetrainRecord implements RetrainListener {
                 .toArray();
     }
 
-    /** Mean of the last evaluations, as many as the rule of a collapse looks at. */
+    /** Mean over as many last evaluations as the collapse rule uses. */
     double lastReward(int variant) {
         double[] all = rewards(variant);
         return Arrays.stream(all)
@@ -111,16 +107,13 @@ public final class RetrainRecord implements RetrainListener {
                 .orElse(Double.NaN);
     }
 
-    /** The version from which a variant's reward did not come back; empty if it did not collapse. */
+    /** Version of the collapse, if any. */
     OptionalLong collapsedAt(int variant) {
         OptionalInt at = Collapse.at(rewards(variant));
         return at.isPresent() ? OptionalLong.of(evaluatedAt.get(at.getAsInt())) : OptionalLong.empty();
     }
 
-    /**
-     * The version since which a variant's weights have stayed as they were, if that is so for the last {@value #FROZEN} of its
-     * steps at least; empty if it is not.
-     */
+    /** Start of the unchanged weights, if they cover at least the last {@value #FROZEN} steps. */
     OptionalLong frozenSince(int variant) {
         int still = 0;
         for (int i = steps.size() - 1; i > 0; i--) {
@@ -136,7 +129,7 @@ public final class RetrainRecord implements RetrainListener {
         return still >= FROZEN ? OptionalLong.of(steps.get(steps.size() - still).version()) : OptionalLong.empty();
     }
 
-    /** A number over steps; NaN where there is none. */
+    /** NaN where there is none. */
     double[] curve(int variant, ToDoubleFunction<VariantStep> of) {
         return steps.stream()
                 .mapToDouble(step ->
@@ -144,7 +137,7 @@ public final class RetrainRecord implements RetrainListener {
                 .toArray();
     }
 
-    /** Its mean over the steps that have it; NaN if none has. */
+    /** NaN without any. */
     double mean(int variant, ToDoubleFunction<VariantStep> of) {
         return Arrays.stream(curve(variant, of))
                 .filter(Double::isFinite)
@@ -152,7 +145,6 @@ public final class RetrainRecord implements RetrainListener {
                 .orElse(Double.NaN);
     }
 
-    /** Its last; NaN if there is none. */
     double last(int variant, ToDoubleFunction<VariantStep> of) {
         double[] all =
                 Arrays.stream(curve(variant, of)).filter(Double::isFinite).toArray();

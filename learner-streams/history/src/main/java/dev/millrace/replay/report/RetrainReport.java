@@ -24,11 +24,11 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** A re-train as a report: whether it is the run, and where each variant ended. */
+/** Whether a re-train reproduces the run, and where each variant ended. */
 public final class RetrainReport {
     private static final int RECORDED = 0;
     private static final double ALIKE = 0.005;
-    /** Reward difference from which the report says that a variant ended below the recorded run. */
+    /** Reward difference that counts as below the recorded run. */
     private static final double FAR = 0.05;
 
     private static final Axis VERSION = Axis.of("version");
@@ -38,7 +38,6 @@ public final class RetrainReport {
 
     private RetrainReport() {}
 
-    /** What a re-train comes to, its table and its curves. */
     public static Report of(RetrainSeeds found, VersionInterval range, double seconds) {
         List<String> verdict = new ArrayList<>();
         verdict.add(String.format(
@@ -79,7 +78,7 @@ public final class RetrainReport {
                         .forDetails());
     }
 
-    /** Of the variant that ended furthest from the recorded course. */
+    /** Of the variant furthest from the recorded course. */
     private static Conclusion conclusion(RetrainSeeds found, VersionInterval range) {
         String asked = "Where would the run have gone from version " + range.from() + " on under other settings?";
         boolean isRun = found.first().parted().isEmpty();
@@ -132,7 +131,6 @@ public final class RetrainReport {
                 .toArray());
     }
 
-    /** The four curves of the picture. */
     static List<Chart> pictured(Report report) {
         return report.sections().get(1).charts();
     }
@@ -168,7 +166,7 @@ public final class RetrainReport {
                 Column.countWhereKnown("starved", c -> starved(found, c)));
     }
 
-    /** Steps with no token left to train on, of all sets of draws; null for a variant without a step. */
+    /** Over all seeds; null for a variant without a step. */
     private static @Nullable Long starved(RetrainSeeds found, int variant) {
         List<VariantStep> steps = found.each().stream()
                 .flatMap(one -> one.steps().stream())
@@ -227,7 +225,7 @@ public final class RetrainReport {
         return found.each().size() == 1 ? "" : ", mean over seeds";
     }
 
-    /** How a variant ended, against the run's own. */
+    /** Comparison with the run's own variant. */
     private static Optional<String> against(RetrainSeeds found, int variant) {
         double difference = found.mean(one -> one.lastReward(variant)) - found.mean(one -> one.lastReward(RECORDED));
         if (variant == RECORDED || Double.isNaN(difference)) {
@@ -248,7 +246,7 @@ public final class RetrainReport {
                                 seeds));
     }
 
-    /** Over which evaluations a reward at the end is a mean; a short course has fewer than the rule of a collapse looks at. */
+    /** Number of evaluations in a final mean. */
     private static String averaged(RetrainSeeds found, int variant) {
         int most = found.each().stream()
                 .mapToInt(one -> one.rewards(variant).length)
@@ -258,7 +256,6 @@ public final class RetrainReport {
                 + (most <= Collapse.STAYS ? ", that of the start among them" : "");
     }
 
-    /** Whether the run's own variant is the run. */
     static String proof(RetrainSeeds found, VersionInterval range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
@@ -290,7 +287,6 @@ public final class RetrainReport {
                         found.sequences());
     }
 
-    /** What became of a variant, in words. */
     static String fate(RetrainSeeds found, int variant) {
         if (found.each().size() == 1) {
             return fate(found.first(), variant);
@@ -356,7 +352,7 @@ public final class RetrainReport {
                 : "did not collapse" + (below.isEmpty() ? "" : ", but " + below);
     }
 
-    /** That a course ended far below the recorded one, which need not be a fall of its own; empty if it did not. */
+    /** Says that a variant ended far below the recorded run; empty if not. */
     private static String below(RetrainRecord found, int variant) {
         double difference = found.lastReward(RECORDED) - found.lastReward(variant);
         return variant != RECORDED && difference >= FAR
@@ -368,7 +364,6 @@ public final class RetrainReport {
         return Double.isNaN(value) ? "-" : String.format(Locale.ROOT, "%.2f", value);
     }
 
-    /** Formats a count with its noun in singular or plural. */
     static String count(long things, String kind) {
         return String.format(Locale.ROOT, things == 1 ? "%,d %s" : "%,d %ss", things, kind);
     }

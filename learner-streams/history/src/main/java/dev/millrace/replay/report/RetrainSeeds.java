@@ -9,10 +9,10 @@ import java.util.function.ToDoubleFunction;
 import java.util.stream.DoubleStream;
 
 /**
- * A re-train with one set of draws or several: curves are means over those that have a value.
+ * A re-train with one or several seeds; curves are means over those with a value.
  *
- * @param each one for each set of draws; the recorded ones first
- * @param live whether variants learnt from rollouts of their own
+ * @param each the recorded draws first
+ * @param live variants learn from their own rollouts
  */
 public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
 
@@ -20,7 +20,7 @@ public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
         each = List.copyOf(each);
     }
 
-    /** The one with the recorded draws, or with the recorded rollouts themselves. */
+    /** With the recorded draws or rollouts. */
     public RetrainRecord first() {
         return each.get(0);
     }
@@ -37,17 +37,15 @@ public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
         return first().evaluatedAt();
     }
 
-    /** Rewards of a variant's policies in the task; NaN where none is left that was tried. */
+    /** NaN where no seed has an evaluation. */
     double[] rewards(int variant) {
         return means(record -> record.rewards(variant), evaluatedAt().length);
     }
 
-    /** A number over steps. */
     double[] curve(int variant, ToDoubleFunction<VariantStep> of) {
         return means(record -> record.curve(variant, of), steps().size());
     }
 
-    /** Mean of a number over the sets of draws that have it. */
     double mean(ToDoubleFunction<RetrainRecord> of) {
         return finiteMean(each.stream().mapToDouble(of));
     }
@@ -63,7 +61,7 @@ public record RetrainSeeds(List<RetrainRecord> each, boolean live) {
         return means;
     }
 
-    /** Pads the values of a variant that ended early with NaN. */
+    /** Pads with NaN. */
     static double[] padded(double[] values, int length) {
         double[] padded = Arrays.copyOf(values, length);
         Arrays.fill(padded, Math.min(values.length, length), length, Double.NaN);

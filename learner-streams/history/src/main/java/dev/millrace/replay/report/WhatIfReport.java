@@ -34,7 +34,7 @@ import java.util.function.LongFunction;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/** A replay under other corrections as a report: what they mask and weigh, what they see, and who it is that they mask. */
+/** A replay under other corrections: what they mask and weigh. */
 public final class WhatIfReport {
     public static final String STEPS = "steps.csv";
 
@@ -42,22 +42,20 @@ public final class WhatIfReport {
     private static final List<Figure<DecidedFigures>> PICTURED =
             List.of(named("masked_tokens"), named("ess_ratio"), named("mean_weight"), named("k3"));
 
-    /** All files that it may have, the page first. */
+    /** The page first. */
     public static final List<String> FILES = files();
 
-    /** A step under one alternative. */
     public record StepUnder(ReplayedStep step, int alternative, String name) {
         DecidedFigures figures() {
             return step.figures().get(alternative);
         }
     }
 
-    /** Every step under every alternative. */
     public static final List<Column<StepUnder>> STEP_COLUMNS = stepColumns();
 
     private final ReplayTotals totals;
     private final boolean isImported;
-    /** Whose corrections the others are compared with. */
+    /** Corrections that the others are compared with. */
     private final String own;
 
     private WhatIfReport(ReplayTotals totals, boolean isImported) {
@@ -103,17 +101,15 @@ public final class WhatIfReport {
     }
 
     /**
-     * Reports a replay.
-     *
-     * @param isImported whether the records are another system's, which do not say by which corrections they were trained on
-     * @param more sentences for the verdict, such as what came of computing log-probs again
+     * @param isImported another system's records, whose corrections are unknown
+     * @param more sentences for the verdict
      */
     public static Report of(
             String runId, boolean isImported, ReplayTotals totals, long tokens, double seconds, List<String> more) {
         return new WhatIfReport(totals, isImported).report(runId, tokens, seconds, more);
     }
 
-    /** Writes everything but {@value #STEPS}, which was written during the replay. */
+    /** Writes everything but {@value #STEPS}, which the replay wrote. */
     public static void write(ReportFolder files, Report report, Consumer<String> said) throws IOException {
         files.write("report.json", report.json());
         files.write("report.html", ReportPage.of(report));
@@ -263,7 +259,7 @@ public final class WhatIfReport {
         return steps + (steps == 1 ? " step " + one : " steps " + more);
     }
 
-    /** Steps that are ill, by what is judged under every alternative alike. */
+    /** Alarmed steps, by criteria common to all alternatives. */
     private int alarmed(int alternative) {
         return totals.total(alternative).causes().entrySet().stream()
                 .filter(cause -> cause.getKey() != Cause.NONE && cause.getKey() != Cause.CLIP_SATURATION)
@@ -271,7 +267,7 @@ public final class WhatIfReport {
                 .sum();
     }
 
-    /** Steps of a cause; null where a replay of decisions cannot know: what is clipped within a step is seen by making the step. */
+    /** Null if a replay of decisions cannot know: clipping within a step needs the step. */
     private @Nullable Long steps(Cause cause, int alternative) {
         return cause == Cause.CLIP_SATURATION && alternative != 0
                 ? null
@@ -322,7 +318,7 @@ public final class WhatIfReport {
         return Table.of("", columns, alternatives());
     }
 
-    /** Steps by what is wrong with them, in words; the first alarm once, however many alternatives raise it. */
+    /** Steps by problem; alternatives share a first alarm. */
     private Section diagnosis() {
         EnumSet<Cause> seen = EnumSet.noneOf(Cause.class);
         alternatives().forEach(a -> seen.addAll(totals.total(a).causes().keySet()));
@@ -369,7 +365,6 @@ public final class WhatIfReport {
         return Table.of(title, columns, alternatives());
     }
 
-    /** Classes double in width. */
     private static String range(long from) {
         return from < 2 ? String.valueOf(from) : from + "-" + (2 * from - 1);
     }

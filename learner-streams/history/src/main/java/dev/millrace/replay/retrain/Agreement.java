@@ -1,17 +1,15 @@
 package dev.millrace.replay.retrain;
 
 /**
- * Compares log-probs recomputed under the recorded versions with the recorded ones.
+ * Compares recomputed log-probs with recorded ones, per sequence and policy.
  *
- * @param same vectors, each of one sequence and policy, that are the same bit for bit
- * @param different vectors that are not
- * @param largest absolute difference between two of their log-probs
- * @param computed all recomputed vectors, comparable or not
+ * @param same equal bit for bit
+ * @param largest absolute difference
+ * @param computed including those without a recorded counterpart
  */
 public record Agreement(long same, long different, double largest, long computed) {
     public static final Agreement NONE = new Agreement(0, 0, 0, 0);
 
-    /** Both together. */
     public Agreement plus(Agreement other) {
         return new Agreement(
                 same + other.same,
@@ -20,12 +18,10 @@ public record Agreement(long same, long different, double largest, long computed
                 computed + other.computed);
     }
 
-    /** One vector that there is nothing to compare with. */
     static Agreement incomparable() {
         return new Agreement(0, 0, 0, 1);
     }
 
-    /** Of a stretch of two arrays. */
     static Agreement of(float[] recorded, float[] computed, int from, int to) {
         boolean same = true;
         double largest = 0;

@@ -4,11 +4,10 @@ import dev.millrace.corrections.diagnostics.DiagnosticsCourse;
 import java.util.List;
 
 /**
- * How often an alarm clears by itself in the recorded run: of the steps with the alarm that have a next step, how many
- * have a next step without it. A patch must clear the alarm more often than this baseline of no change.
+ * How often an alarm clears by itself: the baseline for a patch.
  *
- * @param followed steps with the alarm that have a next step
- * @param gone those whose next step no longer had it
+ * @param followed steps with the alarm and a next step
+ * @param gone next steps without it
  */
 public record AlarmPersistence(int followed, int gone) {
 
@@ -25,15 +24,12 @@ public record AlarmPersistence(int followed, int gone) {
         return new AlarmPersistence(followed, gone);
     }
 
-    /** Whether the alarm went without a patch at least once. */
+    /** True if it cleared at least once. */
     public boolean goesByItself() {
         return gone > 0;
     }
 
-    /**
-     * Whether anything can be said. An alarm that stood for less steps than the tree looks over may be one noisy batch that is still
-     * looked at.
-     */
+    /** False for an alarm shorter than the tree's window, which may be one noisy batch. */
     public boolean isKnown() {
         return goesByItself() || followed >= DiagnosticsCourse.WINDOW;
     }

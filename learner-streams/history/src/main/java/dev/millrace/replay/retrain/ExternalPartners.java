@@ -8,17 +8,15 @@ import java.util.Collection;
 import java.util.Optional;
 
 /**
- * Who else had a part in recorded rollouts: records on {@code rewards}, {@code reference-scores} and {@code teacher-scores}. Nobody can
- * ask those who wrote them about a rollout that is sampled now, so what needs one is refused.
+ * External partners of recorded rollouts: {@code rewards}, {@code reference-scores} and {@code teacher-scores}. They
+ * cannot be asked about new rollouts, which are refused.
  */
 final class ExternalPartners {
     private ExternalPartners() {}
 
     /**
-     * Refuses rollouts that could not be made again without them.
-     *
-     * @param areRewarded whether somebody rewards what is sampled now, so that the recorded rewards are not needed
-     * @throws ArchiveException naming the first of them
+     * @param areRewarded new rollouts have rewards, so that recorded ones are not needed
+     * @throws ArchiveException naming the first rollout that needs a partner
      */
     static void requireNone(Collection<Trajectory> trajectories, boolean areRewarded) {
         for (Trajectory trajectory : trajectories) {
@@ -41,10 +39,8 @@ final class ExternalPartners {
     }
 
     /**
-     * For what the task's environment is asked about: it rewards otherwise than they did.
-     *
-     * @param instead what to do
-     * @throws ArchiveException naming the first rollout that they rewarded
+     * @param instead the way out
+     * @throws ArchiveException naming the first rollout with partner rewards
      */
     static void requireEnvironmentsReward(TrainingBatch batch, String instead) {
         batch.members().stream()

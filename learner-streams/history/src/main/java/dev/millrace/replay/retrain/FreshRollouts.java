@@ -37,18 +37,14 @@ import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 
 /**
- * Rollouts of a variant's own, in the place of the recorded ones.
+ * A variant's own rollouts in place of the recorded ones.
  *
- * <p>For each recorded rollout one is sampled anew: the same prompt, the same place in its group and batch, and every token by
- * the version that sampled the recorded one at its position, as this variant has it. Down to the version from which it is learnt
- * again that is the variant's own version of that number; older ones are the run's. So a rollout is as many versions behind as
- * the recorded one was, and its old and proximal log-probs are of the same versions too. With the recorded draws, and as long
- * as a variant's weights are the run's, the rollouts are the recorded ones bit for bit.
+ * <p>Each has the same prompt and place in group and batch; every token is sampled by the variant's version with the
+ * recorded number, or the run's before the start of the re-train. So lags stay as recorded. With the recorded draws
+ * and equal weights the rollouts are equal bit for bit. Batch composition and ages in seconds stay as recorded.
  *
- * <p>What stays as recorded is what depends on time: which groups meet in which batch, and how old they are in seconds.
- *
- * <p>Memory: for each variant its weights of as many versions as rollouts are behind at most, the run's of as many before the
- * first, and a place for each group. Used by one thread.
+ * <p>Memory: per variant its weights over the largest lag, the run's before the start, and a position per group. Used
+ * by one thread.
  */
 public final class FreshRollouts implements AutoCloseable {
     private final long firstVersion;
@@ -61,7 +57,7 @@ public final class FreshRollouts implements AutoCloseable {
     private long requestsOf = -1;
     private Map<String, PromptRequest> requests = Map.of();
 
-    /** What the batches of a range ask for. */
+    /** Requirements of a range's batches. */
     private static final class Needs {
         private final Set<String> groups = new HashSet<>();
         private long oldest = Long.MAX_VALUE;
@@ -74,7 +70,7 @@ public final class FreshRollouts implements AutoCloseable {
         }
     }
 
-    /** Where rewards are those of the run's environments. */
+    /** With the rewards of the run's environments. */
     public FreshRollouts(
             RecordedRun run,
             RecordedVersions versions,
@@ -86,12 +82,12 @@ public final class FreshRollouts implements AutoCloseable {
     }
 
     /**
-     * Reads the batches of the range, the first one's trajectories and the run's prompts once.
+     * Reads the range's batches, the first one's trajectories and all prompts once.
      *
-     * @param tokenBudget padded tokens of a micro-batch when scoring
-     * @param areRewarded whether every variant sees other rewards, so that those of a partner of the run's are not needed
-     * @throws ArchiveException if others had a part in the rollouts, a prompt is not there or cannot be sampled here, or the weights
-     *     that sampled are not there
+     * @param tokenBudget padded tokens of a scoring micro-batch
+     * @param areRewarded every variant has other rewards, so partners' are not needed
+     * @throws ArchiveException if partners took part, a prompt is missing or cannot be sampled here, or sampling
+     *     weights are missing
      */
     public FreshRollouts(
             RecordedRun run,
@@ -148,7 +144,7 @@ public final class FreshRollouts implements AutoCloseable {
         }
     }
 
-    /** Where one variant gets its rollouts. */
+    /** Rollouts of one variant. */
     final class OfCourse {
         private final long draws;
         private final WeightRing made;
@@ -159,22 +155,19 @@ public final class FreshRollouts implements AutoCloseable {
             made.add(first);
         }
 
-        /** Trajectories for a batch's members, in their order. */
         List<Trajectory> trajectories(TrainingBatch batch) {
             return sample(batch, draws, version -> version < firstVersion ? recorded.get(version) : made.at(version));
         }
 
-        /** The variant made its next version; copied. */
+        /** Adds the variant's next version; copied. */
         void made(Weights weights) {
             made.add(weights);
         }
     }
 
     /**
-     * For a variant at its beginning.
-     *
-     * @param first its weights; copied
-     * @param draws 0 for the recorded draws, others for other ones
+     * @param first initial weights; copied
+     * @param draws 0 for the recorded draws
      */
     OfCourse variant(Weights first, long draws) {
         return new OfCourse(first, draws);
@@ -228,7 +221,7 @@ public final class FreshRollouts implements AutoCloseable {
                 .build();
     }
 
-    /** Gives them old log-probs, where the recorded one has them, and proximal ones. */
+    /** Adds old log-probs, where recorded, and proximal ones. */
     private List<Trajectory> scored(List<Trajectory> made, LongFunction<Weights> weights) {
         List<float[]> old = new ArrayList<>();
         List<float[]> proximal = new ArrayList<>();
@@ -257,7 +250,7 @@ public final class FreshRollouts implements AutoCloseable {
         return scored;
     }
 
-    /** As in a score, masked tokens have 0. */
+    /** Masked tokens are 0, as in a score. */
     private static ByteBuffer masked(float[] logProbs, Trajectory trajectory) {
         for (int t = 0; t < logProbs.length; t++) {
             if (PackedMask.get(trajectory.getMask(), t) == 0) {
@@ -274,33 +267,30 @@ public final class FreshRollouts implements AutoCloseable {
     }
 
     /**
-     * Says that courses learn from rollouts of their own.
+     * Variants learn from their own rollouts.
      *
-     * @param sampling shared by all courses
-     * @param draws 0 for the recorded draws, so that the run's own course samples the recorded rollouts again; others for other ones
+     * @param sampling shared
+     * @param draws 0 for the recorded draws
      */
     public record FreshRolloutOptions(FreshRollouts sampling, long draws) {}
 
-    /** Samples a run's prompts with any weights, as the run's generators do. Used by one thread. */
+    /** Samples a run's prompts with any weights. Used by one thread. */
     public interface RolloutSource {
 
         /**
-         * A requested rollout.
-         *
-         * @param request of its group
-         * @param index of it in the group
-         * @param versions which version samples which response positions; the last span extends to the end
+         * @param index in the group
+         * @param versions by response position; the last span extends to the end
          */
         record Sample(PromptRequest request, int index, List<VersionSpan> versions) {}
 
-        /** Why a prompt cannot be sampled here, as a sentence; empty if it can be. */
+        /** Why a prompt cannot be sampled here; empty if it can be. */
         Optional<String> refusal(PromptRequest request);
 
         /**
-         * One rollout for each sample, in their order, rewarded by the prompt's environment.
+         * One rollout per sample, rewarded by the prompt's environment.
          *
-         * @param weights of a version; not to be written to
-         * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
+         * @param weights of a version; not written
+         * @throws dev.millrace.policy.session.NonFiniteScoreException for non-finite weights
          */
         List<Rollout> sample(List<Sample> samples, LongFunction<Weights> weights);
     }

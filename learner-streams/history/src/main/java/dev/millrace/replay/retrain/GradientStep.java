@@ -4,14 +4,13 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A recorded step, and the gradients that it could have been taken by.
+ * A recorded step with its possible gradients.
  *
- * @param version that it began with
- * @param batchId the batch's number
- * @param recordedReward mean over the batch's sequences
- * @param updateNorm how far the recorded step moved the weights
- * @param reference empty if the task is not at hand
- * @param variants one for each variant, in their order; empty where the gradient is not finite, or a stage fails
+ * @param version at its start
+ * @param recordedReward batch mean
+ * @param updateNorm of the recorded weight change
+ * @param reference empty without the task
+ * @param variants empty where a gradient is not finite or a stage fails
  */
 public record GradientStep(
         long version,
@@ -26,14 +25,11 @@ public record GradientStep(
     }
 
     /**
-     * The gradient of fresh groups that the very weights sampled, without corrections: what the others are held against.
+     * On-policy gradient of fresh groups without corrections, the reference of the others.
      *
-     * @param sequences that were sampled
-     * @param norm of it
-     * @param signal unbiased estimate of the squared norm of the gradient that it estimates; below 0 where there is nothing but
-     *     noise
-     * @param noise its variance
-     * @param isSomething whether others can be held against it: it has signal, and is not nothing
+     * @param signal unbiased squared norm of the expected gradient; may be below 0
+     * @param noise variance
+     * @param isSomething has signal and is not zero
      */
     public record ReferenceGradient(int sequences, double norm, double signal, double noise, boolean isSomething) {}
 }

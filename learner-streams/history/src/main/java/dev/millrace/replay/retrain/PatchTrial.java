@@ -33,14 +33,11 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Tries patches on the last batches of a recorded run, side by side with the run as it went, by the engine of a what-if replay. Reads
- * only. Confined to one thread.
- */
+/** Tries patches on the last batches of a run, beside the recorded course. Read-only. Confined to one thread. */
 public final class PatchTrial {
-    /** What only a learner knows, so that no stage is given it here. */
+    /** Known to a learner alone. */
     private static final Set<StageInput> NEVER = Set.of(StageInput.GRADIENT_NORMS);
-    /** A batch and the mark that ends its transaction take two offsets, or a few more. */
+    /** Offsets per batch with its transaction marker, rounded up. */
     private static final long OFFSETS = 4;
 
     private final RecordedRun run;
@@ -51,8 +48,8 @@ public final class PatchTrial {
     private @Nullable LearnerBatch newest;
 
     /**
-     * @param ofRun the algorithm that the run has
-     * @param nanos a clock
+     * @param ofRun the run's algorithm
+     * @param nanos monotonic clock
      */
     public PatchTrial(RecordedRun run, Algorithm ofRun, TrialLimit limit, LongSupplier nanos) {
         this.run = run;
@@ -62,7 +59,6 @@ public final class PatchTrial {
         find();
     }
 
-    /** The last batches of the run, by where they lie. */
     private void find() {
         TopicPartition batches = run.partitions(run.topics().batches()).get(0);
         Range range = run.range(batches);
@@ -92,16 +88,15 @@ public final class PatchTrial {
         }
     }
 
-    /** Whether there is a batch to try anything on. */
+    /** True if there is a batch. */
     public boolean isPossible() {
         return newest != null;
     }
 
     /**
-     * Returns an input that the algorithm reads but that some rollout of the newest batch lacks, or all rollouts if a
-     * stage works without it.
+     * An input of the algorithm that some rollout of the newest batch lacks, or all if the stage is optional.
      *
-     * @throws dev.millrace.replay.archive.ArchiveException if the batch's rollouts are no longer kept
+     * @throws dev.millrace.replay.archive.ArchiveException if the rollouts are deleted
      */
     public Optional<StageInput> missing(Algorithm algorithm) {
         Set<StageInput> read = algorithm.inputs();
@@ -123,12 +118,10 @@ public final class PatchTrial {
     }
 
     /**
-     * Decides about the last batches by each.
-     *
-     * @param cause that the patches are to answer
-     * @param patched the run's algorithm with one patch each; of none is anything {@link #missing}
+     * @param cause to clear
+     * @param patched the run's algorithm with one patch each; none has {@link #missing} inputs
      * @param threads at least 1
-     * @throws dev.millrace.replay.archive.ArchiveException if rollouts of these batches are not there any more
+     * @throws dev.millrace.replay.archive.ArchiveException if rollouts are deleted
      */
     public Trial of(Cause cause, List<Alternative> patched, int threads) throws InterruptedException {
         List<Alternative> all = new ArrayList<>(List.of(ofRun));
@@ -152,7 +145,6 @@ public final class PatchTrial {
         return collected.trial((nanos.getAsLong() - begin) / 1e9, isCut[0]);
     }
 
-    /** Steps under every algorithm, as they come. */
     private static final class Collected {
         private final Cause cause;
         private final TrialLimit limit;
@@ -188,7 +180,7 @@ public final class PatchTrial {
             }
         }
 
-        /** Whether the guard would have lowered the rate; a batch without a token left is neither compared nor remembered. */
+        /** True if a length guard would lower the rate; batches without a trainable token are ignored. */
         private boolean isGuarded(int alternative, StepFacts facts) {
             OptionalDouble length = facts.responseTokens();
             if (length.isEmpty() || !(length.getAsDouble() > 0)) {

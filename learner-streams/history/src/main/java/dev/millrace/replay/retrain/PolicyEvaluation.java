@@ -3,16 +3,14 @@ package dev.millrace.replay.retrain;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.policy.weights.Weights;
 
-/**
- * The run's task, to be tried with any weights: what the recorded batches cannot say. Used by one thread.
- */
+/** Evaluates weights on the run's task. Used by one thread. */
 public interface PolicyEvaluation {
 
     /**
-     * The mean reward of a policy on prompts and draws that are the same every time.
+     * Mean reward on fixed prompts and draws.
      *
-     * @param version that the weights stand for
-     * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
+     * @param version of the weights
+     * @throws dev.millrace.policy.session.NonFiniteScoreException for non-finite weights
      */
     double meanReward(Weights weights, long version);
 

@@ -14,10 +14,7 @@ import dev.millrace.stages.RecordedFacts;
 import java.util.ArrayList;
 import java.util.List;
 
-/**
- * Batches as another algorithm would have decided them: the same members in the same order, with masks, advantages and totals
- * of its own.
- */
+/** Batches under another algorithm: same members, other masks, advantages and totals. */
 final class RecomputedBatch {
     private final Algorithm algorithm;
 
@@ -29,7 +26,7 @@ final class RecomputedBatch {
         return of(recorded, recorded.members().stream().map(Member::trajectory).toList());
     }
 
-    /** @param trajectories that stand in the places of the recorded members */
+    /** @param trajectories in place of the recorded members */
     TrainingBatch of(TrainingBatch recorded, List<Trajectory> trajectories) {
         if (recorded.members().isEmpty()) {
             return recorded;

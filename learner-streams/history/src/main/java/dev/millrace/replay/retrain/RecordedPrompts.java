@@ -21,7 +21,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
-/** The requests that a run's groups answered, by group: some dozens of bytes each, and read again when asked for. */
 public final class RecordedPrompts implements AutoCloseable {
     private final RecordedRun run;
     private final Deserializer<PromptRequest> deserializer;
@@ -31,11 +30,11 @@ public final class RecordedPrompts implements AutoCloseable {
     private record Place(TopicPartition partition, long offset) {}
 
     /**
-     * Reads every prompt of the run once.
+     * Reads every prompt once.
      *
-     * @param groups that are wanted
-     * @param check sees each of their requests
-     * @throws ArchiveException if one of them is not there
+     * @param groups wanted
+     * @param check sees each request
+     * @throws ArchiveException if one is missing
      */
     RecordedPrompts(RecordedRun run, Set<String> groups, Consumer<PromptRequest> check) {
         this(run, groups::contains, check);
@@ -72,12 +71,12 @@ public final class RecordedPrompts implements AutoCloseable {
                         + ", so it cannot be sampled again; choose a later --from-version, replay an archive that was exported in time, or leave out --live");
     }
 
-    /** Of every group whose prompt is still there. */
+    /** Every group whose prompt is kept. */
     public static RecordedPrompts all(RecordedRun run) {
         return new RecordedPrompts(run, any -> true, any -> {});
     }
 
-    /** The request of a group; empty where it is not there. Thread-safe. */
+    /** Empty if it is missing. Thread-safe. */
     public synchronized Optional<PromptRequest> find(String group) {
         return places.containsKey(group)
                 ? Optional.of(Objects.requireNonNull(of(List.of(group)).get(group)))
@@ -93,7 +92,6 @@ public final class RecordedPrompts implements AutoCloseable {
         }
     }
 
-    /** The requests of these groups. */
     Map<String, PromptRequest> of(Collection<String> groups) {
         Map<TopicPartition, TreeSet<Long>> wanted = new HashMap<>();
         for (String group : groups) {

@@ -20,7 +20,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
-/** The steps of a run in their order, each with its batch and the batch's trajectories; one is in memory at a time. */
+/** Steps in order with batch and trajectories; one in memory. */
 final class RecordedSteps {
     private final RecordedRun run;
     private final RecordedVersions versions;
@@ -33,10 +33,8 @@ final class RecordedSteps {
     }
 
     /**
-     * Hands on the steps of the range.
-     *
-     * @param wanted by the version that a step began with; of the others no trajectories are read
-     * @throws ArchiveException if the batch of one of them is not there
+     * @param wanted by start version; skips others' trajectories
+     * @throws ArchiveException if a batch is missing
      */
     void forEach(VersionInterval range, LongPredicate wanted, Consumer<RecordedStep> taker) {
         try (RecordFetcher fetcher = run.fetcher()) {
@@ -51,18 +49,17 @@ final class RecordedSteps {
         }
     }
 
-    /** That every step's batch is there, before anything is made of the first; throws as {@link #forEach}. */
+    /** Checks all batches before the first is used; throws as {@link #forEach}. */
     void requireAll(VersionInterval range) {
         forEachBatch(range, (version, batch) -> {});
     }
 
-    /** Takes a batch. */
     interface BatchTaker {
-        /** @param version from which the step on it began */
+        /** @param version start of the step */
         void take(long version, LearnerBatch batch);
     }
 
-    /** Hands on the batches alone; throws as {@link #forEach}. */
+    /** Batches alone; throws as {@link #forEach}. */
     void forEachBatch(VersionInterval range, BatchTaker taker) {
         long next = range.from();
         RefusedPlaces refused = run.refused(run.topics().batches());
@@ -89,7 +86,7 @@ final class RecordedSteps {
         }
     }
 
-    /** The batch, if the record is one of this run and policy. */
+    /** Empty for records of another run or policy. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
         try {
             return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
@@ -101,11 +98,9 @@ final class RecordedSteps {
     }
 
     /**
-     * A step that the run's learner took.
-     *
-     * @param from the version that it began with
-     * @param batch what it learnt from, as recorded
-     * @param made the version that it made
+     * @param from start version
+     * @param batch as recorded
+     * @param made new version
      */
     record RecordedStep(long from, TrainingBatch batch, PolicyVersion made) {}
 }

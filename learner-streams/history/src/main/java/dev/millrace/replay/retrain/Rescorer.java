@@ -21,13 +21,12 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * Recomputes the log-probs of a batch's trajectories, with the same engine as scorer and learner.
+ * Recomputes a batch's log-probs with the engine of scorer and learner.
  *
- * <p>A sequence's log-probs depend only on its tokens, its temperature and the weights. So under the recorded versions
- * they equal the recorded ones bit for bit on the same kind of machine. There is one pass for each version that a batch
- * needs, over the members that need it. As in a score, masked tokens have 0.
+ * <p>They depend only on tokens, temperature and weights, so under the recorded versions they are equal bit for bit on
+ * the same kind of machine. One pass per version over the members that need it; masked tokens are 0.
  *
- * <p>Memory: the kept versions, and one micro-batch per thread. Thread-safe. The creator closes it before the versions.
+ * <p>Memory: cached versions, and one micro-batch per thread. Thread-safe. Close it before the versions.
  */
 public final class Rescorer implements AutoCloseable {
     private final RecordedVersions versions;
@@ -36,9 +35,9 @@ public final class Rescorer implements AutoCloseable {
     private final StretchScoring scoring;
 
     /**
-     * @param cachedVersions versions whose weights are in memory, at least 1
+     * @param cachedVersions at least 1
      * @param tokenBudget padded tokens of a micro-batch
-     * @throws VersionUnavailableException if no version is recorded
+     * @throws VersionUnavailableException without a recorded version
      */
     public Rescorer(RecordedVersions versions, Rescoring what, Engine engine, int cachedVersions, int tokenBudget) {
         this.versions = versions;
@@ -55,26 +54,21 @@ public final class Rescorer implements AutoCloseable {
         return what;
     }
 
-    /** True unless log-probs at the beginning of a step are wanted, and no step on this batch is recorded. */
+    /** False if log-probs at step start are wanted, and the batch has no recorded step. */
     public boolean knows(long batchId) {
         return !what.isAtStep() || versions.beginningOf(batchId).isPresent();
     }
 
     /**
-     * What came out.
-     *
-     * @param facts the batch under the new log-probs
-     * @param agreement with what was recorded
-     * @param proximalVersions one for each trajectory: under which version its proximal log-probs are now
+     * @param facts the batch under new log-probs
+     * @param proximalVersions version of the proximal log-probs per trajectory
      */
     public record Rescored(StageFacts facts, Agreement agreement, long[] proximalVersions) {}
 
     /**
-     * Computes a batch's log-probs again.
-     *
-     * @param trajectories one for each of its entries, in their order
-     * @param recorded the batch under the recorded log-probs
-     * @throws ArchiveException if a version is no longer stored
+     * @param trajectories one per entry
+     * @param recorded the batch under recorded log-probs
+     * @throws ArchiveException if a version is deleted
      */
     public Rescored rescore(LearnerBatch batch, List<Trajectory> trajectories, StageFacts recorded) {
         float[] old = what.own() ? new float[recorded.tokens().tokenCount()] : recorded.vector(StageInput.OLD);

@@ -1,22 +1,22 @@
 package dev.millrace.replay.retrain;
 
 /**
- * Which log-probs are computed again, and under which versions.
+ * Log-probs to recompute.
  *
- * @param own whether the old ones are, each token's under the version that sampled it
- * @param proximal under which version the proximal ones are
+ * @param own the old ones, under each token's sampling version
+ * @param proximal version of the proximal ones
  */
 public record Rescoring(boolean own, Proximal proximal) {
 
-    /** Under which version proximal log-probs are computed again. */
+    /** Version of recomputed proximal log-probs. */
     public sealed interface Proximal {
-        /** They are not: the recorded ones stand. */
+        /** Keep the recorded ones. */
         record Kept() implements Proximal {}
 
-        /** The version under which they were recorded, which proves the record. */
+        /** The recorded version, which proves the record. */
         record Recorded() implements Proximal {}
 
-        /** The version from which the step on the batch began; staleness is then counted from it too. */
+        /** The version at step start, from which staleness then counts. */
         record AtStep() implements Proximal {}
 
         /** One version for all. */
@@ -33,7 +33,7 @@ public record Rescoring(boolean own, Proximal proximal) {
             "own (old log-probs under the versions that sampled) and one of recorded, at-step or a version's number"
                     + " (proximal log-probs under the version of the record, of the step's beginning, or that one), separated by a comma";
 
-    /** Reads what a person wrote, such as {@code own,at-step}. */
+    /** Parses text such as {@code own,at-step}. */
     public static Rescoring parse(String text) {
         boolean own = false;
         Proximal proximal = null;
@@ -63,7 +63,7 @@ public record Rescoring(boolean own, Proximal proximal) {
         return new Proximal.Fixed(Long.parseLong(word));
     }
 
-    /** True if corrections are then those of the step's beginning. */
+    /** True if corrections are those at step start. */
     public boolean isAtStep() {
         return proximal instanceof Proximal.AtStep;
     }

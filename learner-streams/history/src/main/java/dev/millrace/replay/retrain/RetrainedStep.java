@@ -4,14 +4,12 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * A recorded step, taken again by every variant.
+ * A recorded step under every variant.
  *
- * @param version that it made
- * @param batchId the batch's number
- * @param recordedReward mean over the batch's sequences
- * @param recordedStaleness mean in versions at the step, as the recorded batch expected it
- * @param sequences of the batch
- * @param variants one for each variant, in their order; empty for one that has ended
+ * @param version it made
+ * @param recordedReward batch mean
+ * @param recordedStaleness expected by the batch, in versions
+ * @param variants empty for one that ended
  */
 public record RetrainedStep(
         long version,

@@ -45,13 +45,12 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Retrains on the recorded batches of a run, from one of its versions on, under any number of variants in parallel.
- * Variants use the recorded rollouts, or sample rollouts of their own in their place ({@link FreshRollouts}).
+ * Re-trains on recorded batches from a version on, under several variants. Variants use the recorded rollouts or their
+ * own ({@link FreshRollouts}).
  *
- * <p>The first variant is the run's own. While its weights have the recorded hashes, they are the recorded weights, and
- * distances of the other variants are measured from them. Every variant trains on every batch. The recorded log-probs
- * of a version are used only while the variant's weights are still that version's; otherwise they are recomputed. Every
- * repetition gives the same bits on the same kind of machine.
+ * <p>The first variant is the run's own; while its hashes are the recorded ones, distances are measured from it.
+ * Recorded log-probs are used only while a variant's weights equal the recorded version's; otherwise they are
+ * recomputed. Repetitions are equal bit for bit on the same kind of machine.
  *
  * <p>Memory: one learner per variant, and one batch. {@link #replay} may be called once.
  */
@@ -71,9 +70,9 @@ public final class Retraining {
 
     /**
      * @param variants the run's own first
-     * @param live empty where the variants learn from the recorded rollouts
-     * @param trials empty if the task is not at hand
-     * @param evaluateEvery steps between trials; at least 1
+     * @param live empty for the recorded rollouts
+     * @param trials empty without the task
+     * @param evaluateEvery steps, at least 1
      */
     public Retraining(
             RecordedRun run,
@@ -95,22 +94,19 @@ public final class Retraining {
         this.evaluateEvery = evaluateEvery;
     }
 
-    /** Has the variants that are to see other rewards see these; before the replay. */
+    /** Rewards of variants with other rewards; call before the replay. */
     public Retraining rewardedBy(OtherRewards rewards) {
         others = Optional.of(rewards);
         return this;
     }
 
-    /** Steps taken so far; from any thread. */
     public long passed() {
         return passed.get();
     }
 
     /**
-     * Takes every step of the range.
-     *
-     * @throws VersionUnavailableException if the log does not hold the first version's weights or optimiser any more
-     * @throws dev.millrace.replay.archive.ArchiveException if it does not hold a batch or a trajectory
+     * @throws VersionUnavailableException if the first version's weights or optimizer state are deleted
+     * @throws dev.millrace.replay.archive.ArchiveException if a batch or trajectory is deleted
      */
     public void replay(VersionInterval range, RetrainListener listener) {
         if (others.isEmpty() && variants.stream().anyMatch(Variant::isRewarded)) {
@@ -218,7 +214,7 @@ public final class Retraining {
                 distance);
     }
 
-    /** The weights that the run made: the first variant's if they are the same, else the log's if it holds them. */
+    /** The first variant's if equal, else the log's if kept. */
     private Optional<Weights> recordedWeights(RecordedStep step, boolean firstIsRecorded) {
         if (firstIsRecorded) {
             return Optional.of(learners.get(0).get().weights());
@@ -259,7 +255,7 @@ public final class Retraining {
         listener.evaluated(version, rewards);
     }
 
-    /** A variant before this one with the same weights, which need not be tried twice; -1 if there is none. */
+    /** An earlier variant with equal weights; -1 if there is none. */
     private int sameBefore(int variant) {
         for (int c = 0; c < variant && learners.get(variant).isPresent(); c++) {
             if (isAsRecorded(c, learners.get(variant).get().sha256())) {
@@ -269,7 +265,7 @@ public final class Retraining {
         return -1;
     }
 
-    /** What a variant does, unless it has ended or ends by it. */
+    /** Runs a variant's action; a non-finite result ends it. */
     private <T> Optional<T> guarded(
             int variant, long version, RetrainListener listener, Function<VariantTraining, T> work) {
         if (learners.get(variant).isEmpty()) {
@@ -291,8 +287,8 @@ public final class Retraining {
     }
 
     /**
-     * The optimiser's state after the step that made a version. Only some versions were published with it; that of another is learnt from the
-     * newest of these before it, by the run's own settings.
+     * Optimizer state after a version's step. Loads the newest published one before it, and re-learns the rest by the
+     * run's own settings.
      */
     static final class StateOfVersion {
         private final Engine engine;
@@ -309,10 +305,10 @@ public final class Retraining {
         }
 
         /**
-         * In buffers that belong to the caller.
+         * In buffers owned by the caller.
          *
-         * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold what that needs
-         * @throws ArchiveException if a batch is not there, or other weights come out than were recorded
+         * @throws dev.millrace.weights.VersionUnavailableException if needed data is deleted
+         * @throws ArchiveException if a batch is missing, or other weights result than recorded
          */
         AdamW.State of(long version) {
             PolicyVersion checkpoint = Checkpoints.atOrBefore(versions::manifest, version);
@@ -354,32 +350,28 @@ public final class Retraining {
         }
     }
 
-    /**
-     * One variant on its way: weights, optimiser and controls, beginning with a recorded version's.
-     *
-     * <p>Used by one thread. After a step that failed it must only be closed.
-     */
+    /** Weights, optimizer and controls of one variant. Used by one thread; after a failed step only close it. */
     private static final class VariantTraining implements AutoCloseable {
         private final BatchOptimizer optimizer;
         private final AdamW adamW;
         private final Weights weights;
-        /** By what batches are decided; empty where the recorded decisions are this variant's. */
+        /** Empty if the recorded decisions apply. */
         private final Optional<RecomputedBatch> decisions;
-        /** Where its rollouts come from; empty where they are the recorded ones. */
+        /** Empty for the recorded rollouts. */
         private final Optional<FreshRollouts.OfCourse> rollouts;
-        /** What they are worth; empty where that is as recorded, or as their environment says. */
+        /** Empty for recorded or environment rewards. */
         private final Optional<OtherRewards> rewards;
 
         private ControlState controls;
         private String sha256;
 
-        /** What its policy makes of a batch's tokens, before the step. */
+        /** Its policy's figures of a batch before the step. */
         private record Judged(double kl, double reward, double ess) {}
 
         /**
-         * @param isRecorded whether its corrections are the run's
-         * @param live empty where it learns from the recorded rollouts
-         * @param others rewards, for a variant that sees them
+         * @param isRecorded has the run's corrections
+         * @param live empty for the recorded rollouts
+         * @param others rewards of a variant with other rewards
          * @param weights copied
          * @param state copied
          */
@@ -423,12 +415,10 @@ public final class Retraining {
         }
 
         /**
-         * Takes the step.
-         *
-         * @param startsAsRecorded whether its weights are the run's of that version
+         * @param startsAsRecorded its weights equal the run's of that version
          * @param own log-probs of its policy
-         * @param recorded those of the run's policy of the same version
-         * @throws InconsistentBatchException if a stage of the variant cannot decide about the batch
+         * @param recorded log-probs of the run's policy of the same version
+         * @throws InconsistentBatchException if a stage cannot decide the batch
          */
         VariantStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
             TrainingBatch batch = batch(step.batch());
@@ -474,7 +464,7 @@ public final class Retraining {
                     .of(recorded, rewards.isPresent() ? rewards.get().of(trajectories) : trajectories);
         }
 
-        /** Members whose rollouts, rewards and log-probs are the recorded ones, bit for bit. */
+        /** Members with recorded rollouts, rewards and log-probs, bit for bit. */
         private static int asRecorded(TrainingBatch recorded, TrainingBatch learnt) {
             return (int) IntStream.range(0, recorded.members().size())
                     .filter(s -> {
@@ -530,25 +520,22 @@ public final class Retraining {
         }
     }
 
-    /** Takes what a re-train finds, in order, on the thread that replays. */
+    /** Receives results in order on the replaying thread. */
     public interface RetrainListener {
 
-        /** A step was taken by all variants. */
         void step(RetrainedStep step);
 
         /**
-         * The variants' policies were tried.
-         *
-         * @param version that they stand at
-         * @param rewards one for each variant; empty for one that has ended
+         * @param version of the policies
+         * @param rewards per variant; empty for one that ended
          */
         void evaluated(long version, List<OptionalDouble> rewards);
 
         /**
-         * A variant ended early, because it would have made numbers that are not finite.
+         * A variant ended because of non-finite numbers.
          *
-         * @param variant its place
-         * @param version that it stood at
+         * @param variant index
+         * @param version reached
          */
         void ended(int variant, long version, String why);
     }

@@ -41,12 +41,11 @@ import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The gradients that recorded steps could have been taken by: of each step's batch, at the weights that the step began with,
- * under every variant, held against what the run did and against what fresh on-policy groups say.
+ * Alternative gradients of recorded steps at their start weights, compared with the recorded update and the on-policy
+ * gradient of fresh groups.
  *
- * <p>Every step is by itself: it starts from the recorded weights, so a variant's gradient at step n owes nothing to what the
- * variant would have done before. Costs a gradient of the batch twice for each variant, and of the fresh groups twice.
- * {@link #replay} may be called once.
+ * <p>Steps are independent: each starts from recorded weights. Costs two gradients per variant, and two of the fresh
+ * groups. {@link #replay} may be called once.
  */
 public final class StepGradients {
     private final RecordedRun run;
@@ -61,7 +60,7 @@ public final class StepGradients {
 
     /**
      * @param variants the run's own first
-     * @param trials empty if the task is not at hand
+     * @param trials empty without the task
      */
     public StepGradients(
             RecordedRun run,
@@ -76,23 +75,19 @@ public final class StepGradients {
         this.trials = trials;
     }
 
-    /** Has the variants that are to see other rewards see these; before the replay. */
     public StepGradients rewardedBy(OtherRewards rewards) {
         others = Optional.of(rewards);
         return this;
     }
 
-    /** Steps looked at so far; from any thread. */
     public long passed() {
         return passed.get();
     }
 
     /**
-     * Looks at the steps of a range.
-     *
-     * @param wanted by the version that a step began with
-     * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold the weights of a step any more
-     * @throws dev.millrace.replay.archive.ArchiveException if it does not hold a batch or a trajectory
+     * @param wanted by start version
+     * @throws dev.millrace.weights.VersionUnavailableException if a step's weights are deleted
+     * @throws dev.millrace.replay.archive.ArchiveException if a batch or trajectory is deleted
      */
     public void replay(VersionInterval range, LongPredicate wanted, Consumer<GradientStep> taker) {
         List<BatchOptimizer> optimizers = new ArrayList<>();
@@ -122,7 +117,7 @@ public final class StepGradients {
         }
     }
 
-    /** The plain policy gradient, without anything that is no estimate of the reward's: entropy, divergence, weights. */
+    /** The plain policy gradient, without entropy, divergence or weights. */
     private BatchOptimizer onPolicy(Variant own) {
         return new BatchOptimizer(
                 engine,
@@ -245,11 +240,11 @@ public final class StepGradients {
                 of.stepScale());
     }
 
-    /** Distances and angles in the space of all parameters; sums in double. */
+    /** Distances and angles over all parameters, summed in double. */
     static final class Directions {
         private Directions() {}
 
-        /** {@code to − from}. */
+        /** {@code to − from} */
         static Gradients between(Parameters from, Parameters to) {
             Gradients difference = new Gradients(from.specs());
             for (TensorSpec spec : difference.specs()) {
@@ -275,7 +270,7 @@ public final class StepGradients {
             return sum;
         }
 
-        /** NaN where one of them has no length. */
+        /** NaN if one has length 0. */
         static double cosine(Gradients a, Gradients b) {
             double lengths = a.l2Norm() * b.l2Norm();
             return lengths > 0 ? dot(a, b) / lengths : Double.NaN;

@@ -16,22 +16,20 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Log-probs of stretches of trajectories, by the engine that scorer and learner compute them by.
- *
- * <p>A sequence's log-probs depend on its tokens, its temperature and the weights alone, bit for bit on the same kind of
- * machine. Memory is one micro-batch a thread. Thread-safe.
+ * Log-probs of parts of trajectories with the engine of scorer and learner, equal bit for bit on the same kind of
+ * machine. Memory is one micro-batch per thread. Thread-safe.
  */
 public final class StretchScoring implements AutoCloseable {
     private final ScoringSession session;
 
     /**
-     * A stretch of a trajectory's response that a version is asked about.
+     * Part of a response to score under one version.
      *
-     * @param trajectory its place among the trajectories
-     * @param start its first response token
-     * @param end behind its last
-     * @param into gets the log-probs
-     * @param at where in {@code into} the response's first token belongs
+     * @param trajectory index
+     * @param start first response token
+     * @param end behind the last
+     * @param into receives the log-probs
+     * @param at index in {@code into} of the response's first token
      */
     public record Stretch(int trajectory, int start, int end, float[] into, int at) {}
 
@@ -41,9 +39,9 @@ public final class StretchScoring implements AutoCloseable {
     }
 
     /**
-     * Fills the stretches, in one pass over the trajectories that they are of.
+     * Fills the stretches in one pass over their trajectories.
      *
-     * @throws dev.millrace.policy.session.NonFiniteScoreException if the weights give no numbers
+     * @throws dev.millrace.policy.session.NonFiniteScoreException for non-finite weights
      */
     public void score(Weights weights, List<Trajectory> trajectories, List<Stretch> stretches) {
         int[] wanted = stretches.stream()

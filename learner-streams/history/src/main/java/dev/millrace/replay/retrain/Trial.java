@@ -5,21 +5,18 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * Result of applying patches to the last batches of a run: the same rollouts and batches, with other decisions.
+ * Result of trying patches on the last batches.
  *
- * @param cause the cause that the patches address
- * @param limit bound of the trial
- * @param steps number of batches decided again
- * @param rollouts in them
- * @param firstBatch the first of them; -1 if there is none
- * @param lastBatch the last
- * @param stalenessMean in versions, over their trainable tokens, as recorded
- * @param seconds that it took
- * @param isCut whether its time was over before all batches were decided
- * @param notAsRecorded batches that the run's own algorithm does not reproduce: for these a patch is not compared with
+ * @param cause addressed by the patches
+ * @param steps batches decided again
+ * @param firstBatch -1 if there is none
+ * @param stalenessMean recorded, in versions over trainable tokens
+ * @param seconds taken
+ * @param isCut the time limit ended it early
+ * @param notAsRecorded batches that the run's own algorithm does not reproduce; their patches are not compared with
  *     the real run
- * @param recorded the recorded run
- * @param patched one for each patch, in their order
+ * @param recorded the recorded course
+ * @param patched one per patch
  */
 public record Trial(
         Cause cause,
@@ -39,8 +36,8 @@ public record Trial(
     }
 
     /**
-     * Whether a patch answers the cause: it is not named at the last step any more, and none that is more severe in its place. The
-     * recorded lengths surge under every patch; that is answered where the rate would have been lowered.
+     * True if the last step has neither the cause nor a more severe one. Recorded lengths surge under every patch:
+     * that is mended if the rate would have been lowered.
      */
     public boolean isMended(TrialCourse course) {
         if (cause == Cause.LENGTH_SURGE) {
@@ -53,12 +50,12 @@ public record Trial(
                         .noneMatch(branch -> branch.cause().compareTo(cause) < 0 && !recorded.endsWith(branch.cause()));
     }
 
-    /** Whether the alarm goes by itself, as far as the run as it went shows it. */
+    /** How often the alarm clears without a patch. */
     public AlarmPersistence unpatched() {
         return AlarmPersistence.of(recorded.causeAt());
     }
 
-    /** The first of the patches, so the smallest, that answers the cause. */
+    /** The first, so smallest, patch that clears the cause. */
     public Optional<TrialCourse> smallest() {
         return patched.stream().filter(this::isMended).findFirst();
     }

@@ -16,18 +16,17 @@ import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The tried batches under one algorithm.
+ * Tried batches under one algorithm.
  *
- * @param name for people
- * @param causeAt by step, in order: whether the tree names the cause that is tried, the most severe or not
- * @param alarmSteps steps at which it names any
- * @param firstAlarm the first of those
- * @param last what it says at the last of them; empty if nothing of it could be trained on
- * @param tokens trainable ones, and how many of them are not trained on
- * @param zeroWeights tokens that are trained on with a weight of 0
- * @param sequences with such tokens, and how many of them are masked altogether
- * @param guardedSteps steps at which a length guard would have lowered the rate, over the recorded lengths
- * @param means of figures over the steps that have them; absent where none has
+ * @param causeAt whether the tree names the cause, by step, most severe or not
+ * @param alarmSteps steps with any cause
+ * @param firstAlarm of these
+ * @param last diagnosis at the last step; empty without trainable tokens
+ * @param tokens trainable, and masked of these
+ * @param zeroWeights trained tokens with weight 0
+ * @param sequences with trainable tokens, and wholly masked of these
+ * @param guardedSteps steps at which a length guard would lower the rate
+ * @param means over the steps that have the figure
  */
 public record TrialCourse(
         String name,
@@ -45,23 +44,21 @@ public record TrialCourse(
         means = means.isEmpty() ? Map.of() : Collections.unmodifiableMap(new EnumMap<>(means));
     }
 
-    /** Steps at which the tree names the cause that is tried. */
     public int causeSteps() {
         return (int) causeAt.stream().filter(at -> at).count();
     }
 
-    /** Tokens that could have been trained on and count for nothing: masked, or without a weight. */
+    /** Trainable tokens without effect: masked, or without a weight. */
     public long lost() {
         return tokens.masked() + zeroWeights;
     }
 
-    /** The mean of a figure. */
     public OptionalDouble mean(TrialFigure figure) {
         Double mean = means.get(figure);
         return mean == null ? OptionalDouble.empty() : OptionalDouble.of(mean);
     }
 
-    /** Whether the tree names a cause at the last step. */
+    /** True if the tree names a cause at the last step. */
     public boolean endsWith(Cause cause) {
         return last.stream()
                 .flatMap(diagnosis -> diagnosis.branches().stream())

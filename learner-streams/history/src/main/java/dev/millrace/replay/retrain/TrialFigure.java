@@ -5,7 +5,7 @@ import dev.millrace.replay.DecidedFigures;
 import java.util.OptionalDouble;
 import java.util.function.BiFunction;
 
-/** What is compared between a run as it went and one under a patch: means over the steps that have the number. */
+/** Means compared between the recorded run and a patch. */
 public enum TrialFigure {
     ESS("effective sample size, raw weights", (figures, facts) -> known(figures.essRatio())),
     SECOND_MOMENT("second moment before its mask", (figures, facts) -> known(figures.secondMoment())),
@@ -34,12 +34,11 @@ public enum TrialFigure {
         this.of = of;
     }
 
-    /** For people. */
     public String title() {
         return title;
     }
 
-    /** Of a step; empty where it has none. */
+    /** Empty if the step lacks it. */
     OptionalDouble of(DecidedFigures figures, StepFacts facts) {
         return of.apply(figures, facts);
     }

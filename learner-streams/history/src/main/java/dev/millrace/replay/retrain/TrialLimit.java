@@ -3,13 +3,11 @@ package dev.millrace.replay.retrain;
 import java.time.Duration;
 
 /**
- * Bound of a trial.
- *
- * @param batches most of the last batches to use; detecting a surge in length takes 108
+ * @param batches most last batches; a surge in length takes 108 to detect
  * @param time after which no further batch is read
  */
 public record TrialLimit(int batches, Duration time) {
-    /** What a person waits for. */
+    /** Tolerable for an interactive command. */
     public static final TrialLimit DEFAULT = new TrialLimit(256, Duration.ofSeconds(30));
 
     public TrialLimit {

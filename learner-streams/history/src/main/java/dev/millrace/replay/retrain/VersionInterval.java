@@ -7,19 +7,17 @@ import java.util.OptionalLong;
 import java.util.stream.LongStream;
 
 /**
- * Versions between which steps are looked at.
- *
- * @param from whose weights the first step begins with
- * @param to that the last step makes; above {@code from}
+ * @param from start version of the first step
+ * @param to version of the last step; above {@code from}
  */
 public record VersionInterval(long from, long to) {
 
     /**
-     * What is there of what was asked for.
+     * The requested part of what exists.
      *
      * @param from null for the oldest version
      * @param to null for the newest
-     * @throws IllegalArgumentException if no step lies between them
+     * @throws IllegalArgumentException without a step in between
      */
     public static VersionInterval of(Long from, Long to, RecordedVersions versions) {
         if (versions.oldest().isEmpty()) {
@@ -30,11 +28,11 @@ public record VersionInterval(long from, long to) {
     }
 
     /**
-     * What is there of what was asked for, in an archive of some batches: the steps on these.
+     * The requested part of an archive of some batches.
      *
-     * @param from null for the version from which the first of the steps began
-     * @param to null for the version that the last one made
-     * @throws IllegalArgumentException if none of these steps lies between them
+     * @param from null for the first step's start
+     * @param to null for the last step's version
+     * @throws IllegalArgumentException without a step in between
      */
     public static VersionInterval within(HeldRange held, Long from, Long to, RecordedVersions versions) {
         LongSummaryStatistics beginnings = LongStream.rangeClosed(held.firstBatch(), held.lastBatch())
@@ -59,7 +57,6 @@ public record VersionInterval(long from, long to) {
         return range;
     }
 
-    /** Steps between them. */
     public long steps() {
         return to - from;
     }
