@@ -61,44 +61,58 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.Semantics;
 import dev.millrace.corrections.staleness.AdmissionCapacity;
 import java.util.Arrays;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Set;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 public final class ConformanceFamilies {
-    private final Map<String, ConformanceFamily> byName = new LinkedHashMap<>();
+    private final Map<String, ConformanceFamily> byName;
 
-    public ConformanceFamilies(List<ConformanceFamily> families) {
-        for (ConformanceFamily family : families) {
-            if (byName.put(family.name(), family) != null) {
-                throw new IllegalArgumentException("two classes answer the family " + family.name());
-            }
-        }
+    public ConformanceFamilies(Map<String, ConformanceFamily> byName) {
+        this.byName = byName;
     }
 
     public static ConformanceFamilies all() {
-        return new ConformanceFamilies(List.of(
-                new AdvantageFamily(),
-                new ArealDecoupledLossFamily(),
-                new ArealProxApproxFamily(),
-                new ArealRejectionFamily(),
-                new KlControllerFamily(),
-                new KlFamily(),
-                new M2poFamily(),
-                new OffPolicyMetricsFamily(),
-                new PolicyLossFamily(),
-                new PresetsFamily(),
-                new RolloutCorrectionFamily(),
-                new StalenessCapacityFamily(),
-                new VcpoFamily()));
+        return new ConformanceFamilies(new TreeMap<>(Map.ofEntries(
+                Map.entry("advantage", AdvantageFamily::compute),
+                Map.entry("areal_decoupled_loss", ArealDecoupledLossFamily::compute),
+                Map.entry("areal_prox_approx", ArealProxApproxFamily::compute),
+                Map.entry("areal_rejection", ArealRejectionFamily::compute),
+                Map.entry("kl_controller", KlControllerFamily::compute),
+                Map.entry("kl", KlFamily::compute),
+                Map.entry("m2po", M2poFamily::compute),
+                Map.entry("offpolicy_metrics", OffPolicyMetricsFamily::compute),
+                Map.entry("policy_loss", PolicyLossFamily::compute),
+                Map.entry(PresetsFamily.NAME, PresetsFamily::compute),
+                Map.entry("rollout_correction", RolloutCorrectionFamily::compute),
+                Map.entry("staleness_capacity", StalenessCapacityFamily::compute),
+                Map.entry("vcpo", VcpoFamily::compute))));
     }
 
-    Optional<ConformanceFamily> named(String name) {
-        return Optional.ofNullable(byName.get(name));
+    public CaseResult run(JsonNode golden) {
+        String name = golden.path("name").asText("");
+        String family = golden.path("family").asText("");
+        try {
+            ConformanceFamily answering = byName.get(family);
+            if (answering == null) {
+                throw new MalformedCaseException(
+                        "unknown family '" + family + "'; known: " + String.join(", ", names()));
+            }
+            CaseConfig config = new CaseConfig("", golden.path("config"));
+            ObjectNode output = answering.compute(new ConformanceCase(name, family, config, golden.path("input")));
+            config.requireAllRead();
+            return new CaseResult.Computed(name, family, output);
+        } catch (IllegalArgumentException refusal) {
+            return new CaseResult.Refused(name, family, String.valueOf(refusal.getMessage()));
+        } catch (RuntimeException failure) { // reported as this case's result, so that the other cases still run
+            String message = failure instanceof MalformedCaseException
+                    ? String.valueOf(failure.getMessage())
+                    : failure.toString();
+            return new CaseResult.Failed(name, family, message);
+        }
     }
 
     public Set<String> names() {
@@ -106,14 +120,8 @@ public final class ConformanceFamilies {
     }
 
     /** {@code advantage}: verl's registered advantage estimators. */
-    static final class AdvantageFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "advantage";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class AdvantageFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             CaseConfig config = golden.config();
             CaseSequences sequences = golden.sequences();
             TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask(), sequences.groups());
@@ -236,14 +244,8 @@ public final class ConformanceFamilies {
     }
 
     /** AReaL's PPO and SAPO losses; both divide by the token count before the filter. */
-    static final class ArealDecoupledLossFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "areal_decoupled_loss";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class ArealDecoupledLossFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             CaseConfig config = golden.config();
             config.ignore("eps_clip", "eps_clip_higher", "c_clip", "tau_pos", "tau_neg", "rejection_sampling");
             CaseSequences sequences = golden.sequences();
@@ -381,14 +383,8 @@ public final class ConformanceFamilies {
     }
 
     /** AReaL's approximations at every token, masked or not, with the reference's epsilon in the linear one. */
-    static final class ArealProxApproxFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "areal_prox_approx";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class ArealProxApproxFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             int currentVersion = golden.config().integer("current_version");
             CaseSequences sequences = golden.sequences();
             float[] behavior = sequences.floats("old_logprobs");
@@ -416,14 +412,8 @@ public final class ConformanceFamilies {
     }
 
     /** verl's estimators with gradients, and its penalty in the reward. */
-    static final class KlFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "kl";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class KlFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             String op = golden.config().text("op");
             return switch (op) {
                 case "kl_penalty" -> elementwise(golden);
@@ -474,14 +464,8 @@ public final class ConformanceFamilies {
         }
     }
 
-    static final class M2poFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "m2po";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class M2poFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             CaseSequences sequences = golden.sequences();
             TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
             LogRatio ratio = LogRatio.anchor(sequences.floats("old_logprobs"), sequences.floats("rollout_logprobs"));
@@ -495,14 +479,8 @@ public final class ConformanceFamilies {
         }
     }
 
-    static final class OffPolicyMetricsFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "offpolicy_metrics";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class OffPolicyMetricsFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             CaseSequences sequences = golden.sequences();
             TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
             float[] old = sequences.floats("old_logprobs");
@@ -540,14 +518,8 @@ public final class ConformanceFamilies {
         }
     }
 
-    static final class RolloutCorrectionFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "rollout_correction";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class RolloutCorrectionFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             RolloutCorrectionConfig config =
                     CaseRolloutOptions.read(golden.config(), golden.config().flag("bypass_mode", false));
             CaseSequences sequences = golden.sequences();
@@ -568,14 +540,8 @@ public final class ConformanceFamilies {
     }
 
     /** AReaL's admission formula after each event of a script, with its silent floors. */
-    static final class StalenessCapacityFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "staleness_capacity";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    static final class StalenessCapacityFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             Script script = new Script(
                     golden.config().integer("max_concurrent_rollouts"),
                     golden.config().integer("consumer_batch_size"),
@@ -659,16 +625,10 @@ public final class ConformanceFamilies {
         }
     }
 
-    private static final class ArealRejectionFamily implements ConformanceFamily {
+    private static final class ArealRejectionFamily {
         private static final double DEFAULT_UPPER = 5.0;
 
-        @Override
-        public String name() {
-            return "areal_rejection";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+        static ObjectNode compute(ConformanceCase golden) {
             DivergenceFilter filter = filter(golden.config());
             CaseSequences sequences = golden.sequences();
             TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
@@ -718,14 +678,8 @@ public final class ConformanceFamilies {
         }
     }
 
-    private static final class KlControllerFamily implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "kl_controller";
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+    private static final class KlControllerFamily {
+        static ObjectNode compute(ConformanceCase golden) {
             CoefficientConfig controller = controller(golden.config());
             JsonNode updates = golden.input().path("updates");
             if (!updates.isArray()) {
@@ -767,18 +721,12 @@ public final class ConformanceFamilies {
         }
     }
 
-    static final class PresetsFamily implements ConformanceFamily {
+    static final class PresetsFamily {
         static final String NAME = "presets";
         /** Stands for verl's constructor without arguments. */
         static final String DEFAULT_CONSTRUCTOR = "default_constructor";
 
-        @Override
-        public String name() {
-            return NAME;
-        }
-
-        @Override
-        public ObjectNode compute(ConformanceCase golden) {
+        static ObjectNode compute(ConformanceCase golden) {
             String preset = golden.config().text("preset");
             if (preset.equals(DEFAULT_CONSTRUCTOR)) {
                 return settings(RolloutCorrectionSettings.DEFAULTS);

@@ -4,10 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /** Computes the output of a golden family in the layout of {@code expected}. */
+@FunctionalInterface
 public interface ConformanceFamily {
-
-    String name();
-
     /**
      * Reads every option through {@link ConformanceCase#config()}.
      *

@@ -32,16 +32,10 @@ import dev.millrace.corrections.rollout.Semantics;
 import org.jspecify.annotations.Nullable;
 
 /** verl's registered losses. */
-final class PolicyLossFamily implements ConformanceFamily {
+final class PolicyLossFamily {
     private static final float GEOMETRIC_WEIGHT_FLOOR = 1e-10f;
 
-    @Override
-    public String name() {
-        return "policy_loss";
-    }
-
-    @Override
-    public ObjectNode compute(ConformanceCase golden) {
+    static ObjectNode compute(ConformanceCase golden) {
         PolicyLossOptions options = PolicyLossOptions.read(golden.config());
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());

@@ -17,16 +17,10 @@ import java.util.Set;
 import java.util.stream.IntStream;
 
 /** VCPO's sequence weights, ESS, learning rates and OPOB coefficients; weights overflow as float32. */
-final class VcpoFamily implements ConformanceFamily {
+final class VcpoFamily {
     private static final double EPSILON = 1e-8;
 
-    @Override
-    public String name() {
-        return "vcpo";
-    }
-
-    @Override
-    public ObjectNode compute(ConformanceCase golden) {
+    static ObjectNode compute(ConformanceCase golden) {
         CaseConfig config = golden.config();
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());

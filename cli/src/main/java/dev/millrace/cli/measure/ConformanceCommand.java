@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.conformance.CaseResult;
 import dev.millrace.conformance.CaseResult.ResultsFile;
-import dev.millrace.conformance.CaseRunner;
 import dev.millrace.conformance.ConformanceFamilies;
 import dev.millrace.conformance.FamilyDifferences;
 import dev.millrace.conformance.GoldenComparison;
@@ -87,13 +86,12 @@ public final class ConformanceCommand implements Callable<Integer> {
 
     private int run(List<GoldenFile> files) throws IOException {
         Map<String, FamilyDifferences> differences = new TreeMap<>();
-        CaseRunner runner = new CaseRunner(families);
         int exit = AGREES;
         int answered = 0;
         try (ResultsFile results = new ResultsFile(out, json)) {
             for (GoldenFile file : files) {
                 for (JsonNode golden : file.cases()) {
-                    CaseResult result = runner.run(golden);
+                    CaseResult result = families.run(golden);
                     results.add(result);
                     answered++;
                     exit = Math.max(exit, judge(golden, result, differences));

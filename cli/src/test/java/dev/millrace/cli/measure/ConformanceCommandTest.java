@@ -15,7 +15,7 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -29,11 +29,6 @@ class ConformanceCommandTest {
 
     /** Scales each token by {@code factor}; refuses a negative factor; a factor of 13 is its defect. */
     private static final class Scaling implements ConformanceFamily {
-        @Override
-        public String name() {
-            return "scaling";
-        }
-
         @Override
         public ObjectNode compute(ConformanceCase golden) {
             double factor = golden.config().number("factor");
@@ -60,7 +55,8 @@ class ConformanceCommandTest {
     private int run(String cases, String... more) throws IOException {
         Path file = directory.resolve("cases.json");
         Files.writeString(file, cases);
-        CommandLine command = new CommandLine(new ConformanceCommand(new ConformanceFamilies(List.of(new Scaling()))));
+        CommandLine command =
+                new CommandLine(new ConformanceCommand(new ConformanceFamilies(Map.of("scaling", new Scaling()))));
         command.setOut(new PrintWriter(out, true)).setErr(new PrintWriter(err, true));
         String[] args = new String[4 + more.length];
         args[0] = "--cases";
