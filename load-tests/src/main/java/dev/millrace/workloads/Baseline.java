@@ -11,7 +11,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -118,10 +117,7 @@ public record Baseline(
             }
             return new Publishing(records, bytes, seconds);
         } catch (ExecutionException e) {
-            throw new LoadException(
-                    "the baseline could not be published: "
-                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    Objects.requireNonNullElse(e.getCause(), e));
+            throw LoadException.of("the baseline could not be published", e);
         } finally {
             threads.shutdownNow();
         }

@@ -49,7 +49,6 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
@@ -239,10 +238,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     .all()
                     .get();
         } catch (ExecutionException e) {
-            throw new LoadException(
-                    "the topics of run " + connection.run().runId() + " could not be deleted: "
-                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    Objects.requireNonNullElse(e.getCause(), e));
+            throw LoadException.of("the topics of run " + connection.run().runId() + " could not be deleted", e);
         }
     }
 
@@ -380,7 +376,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         private final long seed;
         private final CountDownLatch released = new CountDownLatch(1);
 
-        public SlowSteps(Distribution addedMs, long seed) {
+        SlowSteps(Distribution addedMs, long seed) {
             this.addedMs = addedMs;
             this.seed = seed;
         }
@@ -394,7 +390,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             }
         }
 
-        public void release() {
+        void release() {
             released.countDown();
         }
 

@@ -94,7 +94,7 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
 
     /** The section that makes a workload file a closed loop. */
     private record ClosedSection(ClosedPlan closed) {
-        public static ClosedSection defaults() {
+        static ClosedSection defaults() {
             return new ClosedSection(ClosedPlan.defaults());
         }
     }

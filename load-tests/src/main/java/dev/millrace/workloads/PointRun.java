@@ -365,10 +365,7 @@ public final class PointRun {
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // closed
             } catch (ExecutionException e) {
-                throw new LoadException(
-                        "the lag cannot be asked for: "
-                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                        Objects.requireNonNullElse(e.getCause(), e));
+                throw LoadException.of("the lag cannot be asked for", e);
             }
         }
 
@@ -487,10 +484,7 @@ public final class PointRun {
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // closed
             } catch (ExecutionException e) {
-                failure.set(new LoadException(
-                        "a version could not be published: "
-                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                        Objects.requireNonNullElse(e.getCause(), e)));
+                failure.set(LoadException.of("a version could not be published", e));
             }
         }
 

@@ -70,7 +70,7 @@ import org.jspecify.annotations.Nullable;
  * most two steps per thread. The first alternative is the run's own, and must reproduce every recorded batch.
  */
 public final class WhatIf {
-    /** Longest wait for a thread at the end. */
+    /** Longest wait for running workers at the end. */
     private static final long CLOSE_LIMIT_SECONDS = 60;
 
     private final RecordedRun run;

@@ -9,7 +9,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -113,10 +112,7 @@ public final class RawCopy {
             admin.listOffsets(latest).all().get().forEach((partition, end) -> ends.put(partition, end.offset()));
             return ends;
         } catch (ExecutionException e) {
-            throw new LoadException(
-                    "the raw copy could not be prepared: "
-                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    Objects.requireNonNullElse(e.getCause(), e));
+            throw LoadException.of("the raw copy could not be prepared", e);
         }
     }
 

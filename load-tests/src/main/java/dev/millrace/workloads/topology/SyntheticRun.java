@@ -31,7 +31,6 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.concurrent.ExecutionException;
 import org.apache.kafka.clients.admin.Admin;
@@ -122,10 +121,7 @@ public final class SyntheticRun implements AutoCloseable {
                 producer.send(record(records.version(version, -1, atMs), atMs)).get();
             }
         } catch (ExecutionException e) {
-            throw new LoadException(
-                    "a version could not be published: "
-                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    Objects.requireNonNullElse(e.getCause(), e));
+            throw LoadException.of("a version could not be published", e);
         }
     }
 
@@ -138,10 +134,7 @@ public final class SyntheticRun implements AutoCloseable {
                     .all()
                     .get();
         } catch (ExecutionException e) {
-            throw new LoadException(
-                    "the topics of run " + connection.run().runId() + " could not be deleted: "
-                            + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                    Objects.requireNonNullElse(e.getCause(), e));
+            throw LoadException.of("the topics of run " + connection.run().runId() + " could not be deleted", e);
         }
     }
 

@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
@@ -225,7 +224,7 @@ public final class Throughput {
     private static final class LogBytes {
         private LogBytes() {}
 
-        public static Map<String, Long> byTopic(Map<String, Object> client) throws InterruptedException {
+        static Map<String, Long> byTopic(Map<String, Object> client) throws InterruptedException {
             try (Admin admin = Admin.create(client)) {
                 var brokers = admin.describeCluster().nodes().get().stream()
                         .map(node -> node.id())
@@ -242,10 +241,7 @@ public final class Throughput {
                 }
                 return bytes;
             } catch (ExecutionException e) {
-                throw new LoadException(
-                        "the brokers do not say what is on their disks: "
-                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                        Objects.requireNonNullElse(e.getCause(), e));
+                throw LoadException.of("the brokers do not say what is on their disks", e);
             }
         }
     }

@@ -18,7 +18,6 @@ import dev.millrace.workloads.Knee;
 import dev.millrace.workloads.Knee.KneeSearch;
 import dev.millrace.workloads.TopicWatch;
 import dev.millrace.workloads.topology.Schedule.Arrivals;
-import dev.millrace.workloads.topology.Throughput.Result;
 import dev.millrace.workloads.topology.Throughput.ThroughputCase;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -29,7 +28,6 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -342,7 +340,7 @@ public final class TopologyBenchmark {
                 long stateBytes) {}
 
         /** Has an instance read a backlog of whole groups. */
-        public Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes)
+        public BacklogMemory.Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes)
                 throws InterruptedException {
             String name = "memory-" + maxOutstanding;
             Path state = scratch.resolve(name);
@@ -386,7 +384,7 @@ public final class TopologyBenchmark {
                             () -> !instance.isAlive()
                                     || committed(admin, run.connection().group("topology"), read) > lastOffset.get());
                     boolean survived = instance.isAlive();
-                    Result result = new Result(
+                    BacklogMemory.Result result = new BacklogMemory.Result(
                             backlog.rollouts(),
                             responseTokens,
                             maxOutstanding,
@@ -413,10 +411,7 @@ public final class TopologyBenchmark {
                         .get(partition);
                 return offset == null ? 0 : offset.offset();
             } catch (ExecutionException e) {
-                throw new LoadException(
-                        "the progress of " + group + " cannot be asked for: "
-                                + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
-                        Objects.requireNonNullElse(e.getCause(), e));
+                throw LoadException.of("the progress of " + group + " cannot be asked for", e);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 throw new LoadException("interrupted while a backlog is read", e);
@@ -508,7 +503,7 @@ public final class TopologyBenchmark {
         private record Round(double achieved, Histogram added, double publishDelayP99) {}
 
         /** Finds the highest rate followed, then measures at half of it. */
-        public Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
+        public AddedLatency.Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
                 throws InterruptedException {
             double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
             boolean warm = false;
@@ -524,7 +519,7 @@ public final class TopologyBenchmark {
             }
             Round half = round(responseTokens, followed / 2, seconds);
             Histogram added = half.added();
-            return new Result(
+            return new AddedLatency.Result(
                     responseTokens,
                     batchSequences(responseTokens),
                     followed,
@@ -666,7 +661,7 @@ public final class TopologyBenchmark {
             }
         }
 
-        public Result measure(Way way) throws InterruptedException {
+        public Restart.Result measure(Way way) throws InterruptedException {
             RolloutShape shape = RolloutShape.defaults();
             int group = shape.groupSize();
             long count = Math.round(ROLLOUTS_PER_SECOND * seconds) / group * group;
@@ -757,7 +752,7 @@ public final class TopologyBenchmark {
                     }
                 }
                 run.delete();
-                return new Result(
+                return new Restart.Result(
                         way,
                         longestGap.get() / 1e9,
                         toMain / 1e9,
@@ -770,10 +765,10 @@ public final class TopologyBenchmark {
     }
 
     public static final class TopologyReport {
-        private static final List<Column<Result>> COLUMNS = List.of(
+        private static final List<Column<Throughput.Result>> COLUMNS = List.of(
                 Column.text("case", r -> r.of().label()),
-                Column.<Result>text("copy", r -> r.copyMegabytes().range(0)).in("MB/s"),
-                Column.<Result>text("topology", r -> r.megabytes().range(0)).in("MB/s"),
+                Column.<Throughput.Result>text("copy", r -> r.copyMegabytes().range(0)).in("MB/s"),
+                Column.<Throughput.Result>text("topology", r -> r.megabytes().range(0)).in("MB/s"),
                 Column.number("rollouts/s", 0, r -> r.rollouts().median()),
                 Column.number("M tokens/s", 2, r -> r.tokens().median() / 1e6),
                 Column.text("of the copy", r -> r.ratio().range(2)),
