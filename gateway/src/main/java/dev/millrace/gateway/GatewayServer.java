@@ -90,7 +90,7 @@ final class GatewayServer implements AutoCloseable {
                     "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
                     e);
         }
-        // calls, as many bodies beside them, and whoever has not sent that much yet
+        // calls, as many bodies next to them, and whoever has not sent that much yet
         this.threads = new RequestThreads("gateway", 2 * config.calls() + MOST_UNREAD, null);
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);

@@ -15,7 +15,7 @@ import java.util.Optional;
 /**
  * A turn as given to its caller, to recognise it in later prompts.
  *
- * @param content beside tool calls
+ * @param content next to tool calls
  * @param callPrefix of tool call ids
  * @param written sampled text up to a stop token
  */

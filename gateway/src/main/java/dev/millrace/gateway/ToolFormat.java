@@ -107,7 +107,7 @@ enum ToolFormat {
         }
     }
 
-    /** Text beside the calls. */
+    /** Text next to the calls. */
     record WrittenText(String content, List<ToolCall> calls) {}
 
     /** Empty without a well-formed call; the answer is then text. */

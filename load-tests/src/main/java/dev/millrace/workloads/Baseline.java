@@ -24,7 +24,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
  *
  * @param generatorShare of a generator's time spent making records; below one half the broker saturates first
  * @param ownMicros processor time of the generator per record
- * @param copyMegabytesPerSecond of an exactly-once copy, the fastest once three in a row bring no more
+ * @param copyMegabytesPerSecond of an exactly-once copy, the fastest once three in a row gain nothing
  */
 public record Baseline(
         int generators,

@@ -15,7 +15,7 @@ import java.util.stream.Stream;
  * A report's folder, replaced as a whole.
  *
  * <p>A new folder is renamed into place. In an existing one the earlier report's files are replaced, the page last, so
- * an interrupted write has no page. Temporary files lie beside it under {@value WholeFile#UNFINISHED}; the next report
+ * an interrupted write has no page. Temporary files lie next to it under {@value WholeFile#UNFINISHED}; the next report
  * deletes them. One process at a time.
  */
 public final class ReportFolder implements AutoCloseable {

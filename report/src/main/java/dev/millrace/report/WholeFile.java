@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
-/** Atomic writes: beside the target, then renamed. */
+/** Atomic writes: next to the target, then renamed. */
 public final class WholeFile {
     /** Suffix of files and folders being written. */
     public static final String UNFINISHED = ".unfinished";

@@ -105,7 +105,7 @@ final class EngineWeights implements AutoCloseable {
         long begun = System.nanoTime();
         if (isLost) {
             identity = api.identity();
-            loaded.clear(); // whatever it said before, it says it of other weights now
+            loaded.clear(); // earlier labels no longer describe its weights
         }
         Path directory = directories.write(wanted.number(), wanted.weights());
         String label = Long.toString(wanted.number());

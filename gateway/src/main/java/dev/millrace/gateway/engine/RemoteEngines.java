@@ -112,7 +112,7 @@ public final class RemoteEngines {
         private static final Logger LOG = LoggerFactory.getLogger(RemoteTurnEngine.class);
         private static final long POLL_MS = 10;
         private static final long RETRY_MS = 500;
-        /** Fewer consecutive impossible answers are the answers' fault; so many, the engine's. */
+        /** Consecutive impossible answers from which on the engine is at fault. */
         private static final int MOST_UNTRUE = 10;
 
         private static final class Turn {

@@ -145,7 +145,7 @@ final class VllmApi implements EngineApi {
                 .put("frequency_penalty", 0.0)
                 .put("seed", sampling.getSeed())
                 .put("logprobs", 0)
-                .put("ignore_eos", true); // what ends it is said here
+                .put("ignore_eos", true); // the stop reason
         into.set(
                 "stop_token_ids",
                 ids(order.stopTokens().stream().mapToInt(Integer::intValue).toArray()));

@@ -189,7 +189,7 @@ class GeneratorIT {
         takeUpNewWeights(0);
     }
 
-    /** A group is held by its environment while the version comes, beside others that go on. */
+    /** A group is held by its environment while the version comes, next to others that go on. */
     private void takeUpNewWeights(int swapPauseMs) {
         AtomicBoolean answers = new AtomicBoolean();
         AtomicInteger held = new AtomicInteger();

@@ -8,7 +8,7 @@ import java.util.Optional;
 /**
  * Memory that a measurement needs.
  *
- * @param directBytes beside the heap: weights, gradient and both moments, or copies of a version
+ * @param directBytes next to the heap: weights, gradient and both moments, or copies of a version
  * @param heapBytes base of the next delta, and its part in flight
  */
 public record MemoryNeed(long directBytes, long heapBytes) {

@@ -36,7 +36,7 @@ import java.util.function.Predicate;
  *
  * <p>The child ends with its standard input, so also with its parent. It prints {@code started} in main and {@code
  * running} once it has partitions, and answers {@code heap} with live bytes after a full collection. Its log lies
- * beside its state.
+ * next to its state.
  */
 public final class InstanceProcess implements AutoCloseable {
     /** System property: JVM options of the child, separated by spaces. */
@@ -66,7 +66,7 @@ public final class InstanceProcess implements AutoCloseable {
     /**
      * Starts an instance without waiting for it.
      *
-     * @param state its directory, new; log and configuration lie beside it
+     * @param state its directory, new; log and configuration lie next to it
      * @param topics settings of the run's topics
      */
     public static InstanceProcess start(

@@ -38,7 +38,7 @@ import java.util.function.ToDoubleFunction;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
- * Replay speed beside the live topology's: a backlog becomes batches, and is replayed as recorded, under the run's own
+ * Replay speed next to the live topology's: a backlog becomes batches, and is replayed as recorded, under the run's own
  * corrections, and under three.
  *
  * <p>One broker process, a run per repetition, one thread per processor. Rates are rollouts per second: of the

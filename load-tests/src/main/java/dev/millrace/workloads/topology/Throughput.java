@@ -22,7 +22,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.LogDirDescription;
 
 /**
- * Measures how fast a backlog becomes batches, beside a raw copy of the same records. Both run from assigned
+ * Measures how fast a backlog becomes batches, next to a raw copy of the same records. Both run from assigned
  * partitions to the last commit, alternately, each on its own backlog. Rates are uncompressed input.
  */
 public final class Throughput {

@@ -42,7 +42,7 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
  * The topology with full join, default corrections and exactly-once delivery against its goals, on its own broker:
- * throughput beside a raw copy over lengths, threads and instances; bytes written; latency at half load; restarts;
+ * throughput next to a raw copy over lengths, threads and instances; bytes written; latency at half load; restarts;
  * memory.
  */
 public final class TopologyBenchmark {
@@ -439,7 +439,7 @@ public final class TopologyBenchmark {
      * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
      * its batch is no part of it, since the last one's score begins it.
      *
-     * <p>Half load is half of the highest rate that is followed, found with the load running beside broker and topology on the same
+     * <p>Half load is half of the highest rate that is followed, found with the load running next to broker and topology on the same
      * machine: what works off a prepared backlog has the processors to itself, and half of that may be more than all three can do.
      * A rate is followed if a load of it is done in time, from its first intended moment until its last batch is visible; the search
      * begins once the first rate is, when what matters is compiled. The first third of the

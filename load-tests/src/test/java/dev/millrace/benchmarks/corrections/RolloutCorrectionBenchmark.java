@@ -21,7 +21,7 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
 /**
- * The rollout correction of one batch with all its metrics, beside a plain copy of as many bytes.
+ * The rollout correction of one batch with all its metrics, next to a plain copy of as many bytes.
  *
  * <p>A correction reads two floats and a byte per token and writes a float and a byte, 14 bytes in all; {@code copy}
  * moves the same 14 (7 read, 7 written), so the ratio of the two scores is the share of the copy's bandwidth that the

@@ -23,7 +23,7 @@ import org.openjdk.jmh.annotations.Warmup;
 
 /**
  * The M2PO mask over 2^20 tokens in 512 ragged sequences, in tokens per microsecond (so: million tokens per second),
- * beside a full sort of the same squares and a plain copy of the same bytes.
+ * next to a full sort of the same squares and a plain copy of the same bytes.
  *
  * <p>Kinds of log ratio: {@code light} leaves the mean below the threshold, so nothing is masked; {@code stale} masks
  * outliers of a heavy tail; {@code far} is mostly above the threshold, so the cut falls among many tokens; {@code ties}

@@ -16,7 +16,7 @@ import java.util.Locale;
 import java.util.Map;
 
 /**
- * The engine beside eager PyTorch, on one thread each: in every round each does every kind of work once, one after the other, so
+ * The engine next to eager PyTorch, on one thread each: in every round each does every kind of work once, one after the other, so
  * that what else runs on the machine meets both alike. PyTorch runs in {@code load-tests/src/test/python/torch_engine.py}.
  *
  * <p>Arguments: a size of {@link EngineModel}, how many rounds, and by choice prompt and sampled tokens of each sequence.

@@ -24,7 +24,7 @@ public final class LargeEmbedding {
     private static final int[] TOKENS = {
         0, 76_031, 76_032, 152_063, 5, 100_000, 149_999, 75_000, 151_000, 3, 76_033, 76_030
     };
-    /** Of embedding rows: looked up at the ends and beside the cut, within a piece, and one that is only predicted against. */
+    /** Of embedding rows: looked up at the ends and next to the cut, within a piece, and one that is only predicted against. */
     private static final int[] ROWS = {0, 76_031, 76_032, 152_063, 100_000, 40_000};
 
     private static final double STEP = 0.004;

@@ -50,7 +50,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * How long decoding stands still while a version is taken up: sequences sampled one token a call by the engine of a gateway, under
  * versions that are published through a broker while it samples.
  *
- * <p>Two times of each swap are reported, beside what they are in calm: the longest from one call of the engine to the next, which is how long
+ * <p>Two times of each swap are reported, next to what they are in calm: the longest from one call of the engine to the next, which is how long
  * nobody's tokens come; and the longest that a single sequence waits for its next token. A swap lasts from the first call after it is taken up to
  * the last call in which a sequence continues with the version before.
  *

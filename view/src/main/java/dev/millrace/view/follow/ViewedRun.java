@@ -532,7 +532,7 @@ public final class ViewedRun implements AutoCloseable {
                     }
                     isSecond[0] = !isSecond[0];
                     while (!lookedAt.getAsBoolean() && newest.hasReached(allEnds) && !isStopped(UNSEEN_MS)) {
-                        // nobody asks for what is new
+                        // no client is connected
                     }
                 });
             } else {
@@ -570,7 +570,7 @@ public final class ViewedRun implements AutoCloseable {
                             if (System.nanoTime() - checkedAt[0] > LOOK_NANOS) {
                                 checkedAt[0] = System.nanoTime();
                                 if (!mayGrow.getAsBoolean()) {
-                                    return true; // its process has ended: what is left is read by a broker of ours
+                                    return true; // its process has ended: read the rest with our own broker
                                 }
                                 if (lookedAt.getAsBoolean()) {
                                     ends.putAll(many.consumer().endOffsets(all));

@@ -356,7 +356,7 @@ public final class Answers {
     /** Findings of the doctor: of a log complete, of an archive from its batches. */
     static final class DiagnosisAnswer {
         private static final Duration PATIENCE = Duration.ofSeconds(30);
-        /** On one thread, beside a run that may be training. */
+        /** On one thread, next to a run that may be training. */
         private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
 
         private DiagnosisAnswer() {}
@@ -564,7 +564,7 @@ public final class Answers {
         }
     }
 
-    /** Current state beside the steps: servers, lags, alarms. */
+    /** Current state next to the steps: servers, lags, alarms. */
     public static final class NowAnswer {
         private NowAnswer() {}
 

@@ -203,7 +203,7 @@ public final class CourseAnswer {
         }
     }
 
-    /** Held-out reward beside the steps: at each version that of the newest evaluation. */
+    /** Held-out reward next to the steps: at each version that of the newest evaluation. */
     static final class HeldOutCourse {
         static final String NAME = "held_out_reward";
 

@@ -150,7 +150,7 @@ public final class RunIndex implements AutoCloseable {
         stepChanges.incrementAndGet();
     }
 
-    /** Reads beside the writer. */
+    /** Reads next to the writer. */
     public void read(String sql, List<?> arguments, Row row) {
         Connection reader = null;
         try {

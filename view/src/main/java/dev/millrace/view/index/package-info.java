@@ -1,5 +1,5 @@
 /**
- * What the page asks of a run's records, in a file beside the topics: where each record lies, and the few numbers of each by which people look for
+ * What the page asks of a run's records, in a file next to the topics: where each record lies, and the few numbers of each by which people look for
  * it. It is filled while the page is used, and made anew whenever it is not there.
  */
 @NullMarked

@@ -43,7 +43,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads a run's topics once up to a {@link ConsistentCut} and adds them up. Reads committed records without a consumer
- * group, so it can run beside a live run or after a kill.
+ * group, so it can run next to a live run or after a kill.
  *
  * <p>Order: dead letters first, since a refusal is no decision, then decisions before rollouts (see {@link Ledger}).
  * Memory is one byte per rollout offset, one more per rollout that the learner decided again, and one record per step.

@@ -15,7 +15,7 @@ import org.apache.kafka.common.TopicPartition;
  * partition's file open until closed.
  */
 public final class CursorFetcher implements RecordFetcher {
-    /** Skipping so many records is cheaper than a seek and decompression. */
+    /** Up to this many records, skipping is cheaper than a seek and decompression. */
     private static final long READ_OVER = 500;
 
     private final Opening opening;

@@ -33,7 +33,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/** Tries patches on the last batches of a run, beside the recorded course. Read-only. Confined to one thread. */
+/** Tries patches on the last batches of a run, next to the recorded course. Read-only. Confined to one thread. */
 public final class PatchTrial {
     /** Known to a learner alone. */
     private static final Set<StageInput> NEVER = Set.of(StageInput.GRADIENT_NORMS);
