@@ -161,21 +161,8 @@ public final class Gateway implements AutoCloseable {
                 NewestWeights weights = new NewestWeights(
                         feed, connection.limit(generator.firstVersionTimeoutMs()), door::prepare, connection.sync());
                 TurnEngine engine = door.open(weights, shape);
-                GatewayLoop loop = new GatewayLoop(
-                        connection,
-                        generator,
-                        config,
-                        sessions,
-                        log,
-                        fence,
-                        writer,
-                        engine,
-                        tokenizer,
-                        tools,
-                        check,
-                        quarantines,
-                        counts,
-                        clock);
+                GatewayLoop loop =
+                        new GatewayLoop(connection, generator, context(engine, tools), writer, check, quarantines);
                 GatewayServer server = server(engine, tools, loop)) {
             server.start();
             url = server.url();
@@ -188,22 +175,13 @@ public final class Gateway implements AutoCloseable {
         }
     }
 
+    private SessionContext context(TurnEngine engine, ToolFormat tools) {
+        return new SessionContext(config, sessions, log, fence, engine, tokenizer, tools, counts, clock);
+    }
+
     private GatewayServer server(TurnEngine engine, ToolFormat tools, GatewayLoop loop) {
-        TurnPlayer player = new TurnPlayer(engine, log, tokenizer, tools, config, fence, counts, clock);
-        SessionDesk desk = new SessionDesk(
-                connection.run(),
-                generator.id(),
-                config,
-                sessions,
-                log,
-                fence,
-                player,
-                engine,
-                tokenizer,
-                tools,
-                loop,
-                counts,
-                clock);
+        SessionContext context = context(engine, tools);
+        SessionDesk desk = new SessionDesk(connection.run(), generator.id(), context, new TurnPlayer(context), loop);
         return new GatewayServer(config, token, tls, desk, counts, new CallBodies(config), new AnswerWrites());
     }
 

@@ -73,28 +73,20 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     GatewayLoop(
             LogConnection connection,
             GeneratorConfig config,
-            GatewayConfig limits,
-            SessionTable sessions,
-            SessionLog log,
-            SessionFence fence,
+            SessionContext context,
             EndWriter writer,
-            TurnEngine engine,
-            Tokenizer tokenizer,
-            ToolFormat tools,
             PromptCheck check,
-            Quarantines quarantines,
-            GatewayMeters meters,
-            Clock clock) {
+            Quarantines quarantines) {
         this.run = connection.run();
         this.config = config;
-        this.limits = limits;
-        this.sessions = sessions;
-        this.earlier = new EarlierSessions(sessions, log, fence, tokenizer, tools, meters, clock);
-        this.fence = fence;
+        this.limits = context.config();
+        this.sessions = context.sessions();
+        this.earlier = new EarlierSessions(context);
+        this.fence = context.fence();
         this.writer = writer;
-        this.engine = engine;
-        this.meters = meters;
-        this.clock = clock;
+        this.engine = context.engine();
+        this.meters = context.meters();
+        this.clock = context.clock();
         this.prompts = new PromptSource(connection, config, check, this);
         this.quarantine = new QuarantineWatch(config.id(), "gateway", quarantines, prompts);
     }
@@ -317,21 +309,14 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         /** Assigned partitions with unknown history. */
         private final Set<TopicPartition> arrived = new HashSet<>();
 
-        EarlierSessions(
-                SessionTable sessions,
-                SessionLog log,
-                SessionFence fence,
-                Tokenizer tokenizer,
-                ToolFormat tools,
-                GatewayMeters meters,
-                Clock clock) {
-            this.sessions = sessions;
-            this.log = log;
-            this.fence = fence;
-            this.tokenizer = tokenizer;
-            this.tools = tools;
-            this.meters = meters;
-            this.clock = clock;
+        EarlierSessions(SessionContext context) {
+            this.sessions = context.sessions();
+            this.log = context.log();
+            this.fence = context.fence();
+            this.tokenizer = context.tokenizer();
+            this.tools = context.tools();
+            this.meters = context.meters();
+            this.clock = context.clock();
         }
 
         /** True if sessions wait for their prompt. */

@@ -59,33 +59,20 @@ final class SessionDesk {
     private final GatewayMeters meters;
     private final Clock clock;
 
-    SessionDesk(
-            RunIdentity run,
-            String gatewayId,
-            GatewayConfig config,
-            SessionTable sessions,
-            SessionLog log,
-            SessionFence fence,
-            TurnPlayer player,
-            TurnEngine engine,
-            Tokenizer tokenizer,
-            ToolFormat tools,
-            GatewayLoop loop,
-            GatewayMeters meters,
-            Clock clock) {
+    SessionDesk(RunIdentity run, String gatewayId, SessionContext context, TurnPlayer player, GatewayLoop loop) {
         this.run = run;
         this.gatewayId = gatewayId;
-        this.config = config;
-        this.sessions = sessions;
-        this.log = log;
-        this.fence = fence;
+        this.config = context.config();
+        this.sessions = context.sessions();
+        this.log = context.log();
+        this.fence = context.fence();
         this.player = player;
-        this.engine = engine;
-        this.tokenizer = tokenizer;
-        this.tools = tools;
+        this.engine = context.engine();
+        this.tokenizer = context.tokenizer();
+        this.tools = context.tools();
         this.loop = loop;
-        this.meters = meters;
-        this.clock = clock;
+        this.meters = context.meters();
+        this.clock = context.clock();
     }
 
     Session session(String id) {

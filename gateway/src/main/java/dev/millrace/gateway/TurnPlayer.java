@@ -49,23 +49,15 @@ final class TurnPlayer {
     private final GatewayMeters meters;
     private final Clock clock;
 
-    TurnPlayer(
-            TurnEngine engine,
-            SessionLog log,
-            Tokenizer tokenizer,
-            ToolFormat tools,
-            GatewayConfig config,
-            SessionFence fence,
-            GatewayMeters meters,
-            Clock clock) {
-        this.engine = engine;
-        this.log = log;
-        this.tokenizer = tokenizer;
-        this.tools = tools;
-        this.config = config;
-        this.fence = fence;
-        this.meters = meters;
-        this.clock = clock;
+    TurnPlayer(SessionContext context) {
+        this.engine = context.engine();
+        this.log = context.log();
+        this.tokenizer = context.tokenizer();
+        this.tools = context.tools();
+        this.config = context.config();
+        this.fence = context.fence();
+        this.meters = context.meters();
+        this.clock = context.clock();
     }
 
     /**

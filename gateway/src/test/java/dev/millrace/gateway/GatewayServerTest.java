@@ -76,17 +76,9 @@ class GatewayServerTest {
         SessionDesk desk = new SessionDesk(
                 new RunIdentity("run", 0, "policy"),
                 "g",
-                config,
-                sessions,
+                new SessionContext(config, sessions, null, null, null, null, null, null, Clock.systemUTC()),
                 null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                Clock.systemUTC());
+                null);
         GatewayServer server = new GatewayServer(
                 config,
                 HttpToken.of("gateway.token_variable", "TOKEN", Map.of("TOKEN", TOKEN)),
