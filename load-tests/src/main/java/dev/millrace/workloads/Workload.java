@@ -98,26 +98,14 @@ public record Workload(
     }
 
     public Workload with(RolloutShape other) {
-        return new Workload(
-                warmUpSeconds,
-                seconds,
-                instances,
-                brokers,
-                brokerHeapMb,
-                exactlyOnce,
-                seed,
-                load,
-                other,
-                learner,
-                backlog,
-                fault,
-                knee,
-                topics,
-                topology,
-                algorithm);
+        return with(load, other);
     }
 
     public Workload withRate(double perSecond) {
+        return with(load.withRate(perSecond), rollouts);
+    }
+
+    private Workload with(LoadPlan otherLoad, RolloutShape otherRollouts) {
         return new Workload(
                 warmUpSeconds,
                 seconds,
@@ -126,8 +114,8 @@ public record Workload(
                 brokerHeapMb,
                 exactlyOnce,
                 seed,
-                load.withRate(perSecond),
-                rollouts,
+                otherLoad,
+                otherRollouts,
                 learner,
                 backlog,
                 fault,

@@ -767,8 +767,10 @@ public final class TopologyBenchmark {
     public static final class TopologyReport {
         private static final List<Column<Throughput.Result>> COLUMNS = List.of(
                 Column.text("case", r -> r.of().label()),
-                Column.<Throughput.Result>text("copy", r -> r.copyMegabytes().range(0)).in("MB/s"),
-                Column.<Throughput.Result>text("topology", r -> r.megabytes().range(0)).in("MB/s"),
+                Column.<Throughput.Result>text("copy", r -> r.copyMegabytes().range(0))
+                        .in("MB/s"),
+                Column.<Throughput.Result>text("topology", r -> r.megabytes().range(0))
+                        .in("MB/s"),
                 Column.number("rollouts/s", 0, r -> r.rollouts().median()),
                 Column.number("M tokens/s", 2, r -> r.tokens().median() / 1e6),
                 Column.text("of the copy", r -> r.ratio().range(2)),
