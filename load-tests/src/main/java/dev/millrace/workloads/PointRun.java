@@ -643,9 +643,7 @@ public final class PointRun {
                         scratch.resolve(run + "-" + started++),
                         id,
                         HEAP_MEGABYTES,
-                        workload.topology(),
-                        workload.algorithm(),
-                        workload.topics());
+                        new InstanceProcess.Settings(workload.topology(), workload.algorithm(), workload.topics()));
             }
 
             @Override

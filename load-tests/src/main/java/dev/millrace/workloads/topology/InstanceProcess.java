@@ -47,7 +47,7 @@ public final class InstanceProcess implements AutoCloseable {
     private static final String STARTED = "started";
     private static final String RUNNING = "running";
 
-    record Settings(TopologyConfig topology, AlgorithmPlan algorithm, TopicsConfig topics) {}
+    public record Settings(TopologyConfig topology, AlgorithmPlan algorithm, TopicsConfig topics) {}
 
     private final Process process;
     private final Path log;
@@ -67,17 +67,10 @@ public final class InstanceProcess implements AutoCloseable {
      * Starts an instance without waiting for it.
      *
      * @param state its directory, new; log and configuration lie next to it
-     * @param topics settings of the run's topics
      */
     public static InstanceProcess start(
-            String bootstrapServers,
-            String run,
-            Path state,
-            String instanceId,
-            int heapMegabytes,
-            TopologyConfig config,
-            AlgorithmPlan algorithm,
-            TopicsConfig topics) {
+            String bootstrapServers, String run, Path state, String instanceId, int heapMegabytes, Settings settings) {
+        TopologyConfig config = settings.topology();
         Path log = state.resolveSibling(state.getFileName() + ".log");
         Path file = state.resolveSibling(state.getFileName() + ".json");
         List<String> command = new ArrayList<>();
@@ -103,8 +96,8 @@ public final class InstanceProcess implements AutoCloseable {
                     file,
                     new Settings(
                             config.with(config.runtime().with(config.runtime().threads(), instanceId)),
-                            algorithm,
-                            topics));
+                            settings.algorithm(),
+                            settings.topics()));
             return new InstanceProcess(
                     new ProcessBuilder(command)
                             .redirectError(ProcessBuilder.Redirect.appendTo(log.toFile()))

@@ -361,11 +361,12 @@ public final class TopologyBenchmark {
                                 state,
                                 "one",
                                 heapMegabytes,
-                                TopologyConfig.defaults()
-                                        .with(new BatchConfig(
-                                                256, 0, BatchConfig.Order.COMPLETION, maxOutstanding, false)),
-                                AlgorithmPlan.defaults(),
-                                topics);
+                                new InstanceProcess.Settings(
+                                        TopologyConfig.defaults()
+                                                .with(new BatchConfig(
+                                                        256, 0, BatchConfig.Order.COMPLETION, maxOutstanding, false)),
+                                        AlgorithmPlan.defaults(),
+                                        topics));
                         TopicWatch watch = new TopicWatch(
                                 run.connection(), run.connection().topics().trajectories(), trajectory -> {
                                     lastOffset.set(trajectory.offset());
@@ -687,9 +688,7 @@ public final class TopologyBenchmark {
                         scratch.resolve(name + "-1"),
                         "one",
                         HEAP_MEGABYTES,
-                        config,
-                        AlgorithmPlan.defaults(),
-                        topics);
+                        new InstanceProcess.Settings(config, AlgorithmPlan.defaults(), topics));
                 InstanceProcess second = null;
                 long toMain = 0;
                 long toRunning = 0;
@@ -732,9 +731,7 @@ public final class TopologyBenchmark {
                             scratch.resolve(name + "-2"),
                             "one",
                             HEAP_MEGABYTES,
-                            config,
-                            AlgorithmPlan.defaults(),
-                            topics);
+                            new InstanceProcess.Settings(config, AlgorithmPlan.defaults(), topics));
                     second.awaitMain();
                     toMain = System.nanoTime() - gone;
                     second.awaitRunning();
