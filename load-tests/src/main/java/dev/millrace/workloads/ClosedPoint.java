@@ -93,8 +93,8 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
     }
 
     /** The section that makes a workload file a closed loop. */
-    private record ClosedSection(ClosedPlan closed) {
-        static ClosedSection defaults() {
+    public record ClosedSection(ClosedPlan closed) {
+        public static ClosedSection defaults() {
             return new ClosedSection(ClosedPlan.defaults());
         }
     }

@@ -9,6 +9,7 @@ import dev.millrace.topology.task.OutcomeReason;
 import dev.millrace.workloads.PointResult.LagSample;
 import dev.millrace.workloads.PointResult.Latency;
 import dev.millrace.workloads.PointResult.Limit;
+import dev.millrace.workloads.TopicWatch.BatchedRollouts;
 import dev.millrace.workloads.topology.Backlog;
 import dev.millrace.workloads.topology.Distribution;
 import dev.millrace.workloads.topology.InstanceProcess;

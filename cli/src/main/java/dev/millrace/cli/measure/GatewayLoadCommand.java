@@ -7,7 +7,7 @@ import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.closed.GatewayBenchmark;
-import dev.millrace.workloads.closed.GatewayLoadReport;
+import dev.millrace.workloads.closed.GatewayBenchmark.GatewayLoadReport;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;

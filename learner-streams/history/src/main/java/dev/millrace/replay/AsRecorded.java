@@ -2,6 +2,7 @@ package dev.millrace.replay;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.replay.InputReader.Taken;
+import dev.millrace.replay.TaskReplay.UnprovableReplayException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;

@@ -499,4 +499,13 @@ final class TaskReplay<A extends Observation> {
             sources.forEach(source -> source.cursor.close());
         }
     }
+
+    /** The record does not show how the task continued; the message names the missing part. */
+    static final class UnprovableReplayException extends RuntimeException {
+        private static final long serialVersionUID = 1L;
+
+        UnprovableReplayException(String message) {
+            super(message, null, false, false);
+        }
+    }
 }

@@ -13,7 +13,10 @@ import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
+import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Section;
+import dev.millrace.report.Table;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
@@ -521,6 +524,35 @@ public final class GatewayBenchmark {
         @Override
         public void close() {
             clock.shutdownNow();
+        }
+    }
+
+    public static final class GatewayLoadReport {
+        private static final List<Column<Round>> COLUMNS = List.of(
+                Column.count("direct calls", Round::directCalls),
+                Column.<Round>number("direct p50", 1, Round::directP50).in("ms"),
+                Column.<Round>number("direct p99", 1, Round::directP99).in("ms"),
+                Column.count("calls", Round::calls),
+                Column.<Round>number("p50", 1, Round::p50).in("ms"),
+                Column.<Round>number("p99", 1, Round::p99).in("ms"),
+                Column.<Round>number("added p50", 1, Round::addedP50).in("ms"),
+                Column.<Round>number("added p99", 1, Round::addedP99).in("ms"));
+
+        private GatewayLoadReport() {}
+
+        /** Goals are about the median of the repetitions. */
+        public static dev.millrace.report.Report of(GatewayBenchmark.Report of) {
+            GatewayBenchmark.Plan plan = of.plan();
+            return dev.millrace.report.Report.of("A gateway beside direct calls", Goal.verdict(of.origin(), of.goals()))
+                    .madeBy(of.origin())
+                    .with(Section.of("Calls")
+                            .noting(List.of(
+                                    plan.agents() + " agents, " + plan.open() + " further sessions open",
+                                    "engine double of " + plan.latencyMs() + " ms, pauses of " + plan.thinkMs()
+                                            + " ms in the mean",
+                                    "agents, gateway and engine double in one process, the broker in another"))
+                            .with(Table.of("", COLUMNS, of.rounds())))
+                    .with(Section.of("Goals").with(Goal.table(of.goals())));
         }
     }
 }

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
-import dev.millrace.workloads.ClosedComparison;
 import dev.millrace.workloads.ClosedLoopReport;
+import dev.millrace.workloads.Comparison.ClosedComparison;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.OpenLoopReport;
 import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;

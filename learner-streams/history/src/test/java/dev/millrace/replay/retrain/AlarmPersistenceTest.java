@@ -2,6 +2,7 @@ package dev.millrace.replay.retrain;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.replay.retrain.Trial.AlarmPersistence;
 import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.Test;
