@@ -144,13 +144,13 @@ public final class Comparison {
      * synchronous runs, at least a tenth, is noise.
      */
     public static final class ClosedComparison {
-        private record Row(ClosedRun old, ClosedRun now, double noise) {
+        private record ClosedRow(ClosedRun old, ClosedRun now, double noise) {
             String verdict() {
                 return Comparison.verdict(now.synchronous() ? 0 : now.speedUp() / old.speedUp() - 1, noise);
             }
         }
 
-        private static final List<Column<Row>> COLUMNS = List.of(
+        private static final List<Column<ClosedRow>> COLUMNS = List.of(
                 Column.text("run", row -> row.now().label()),
                 Column.number("tokens/s old", 0, row -> row.old().tokensPerSecond()),
                 Column.number("tokens/s new", 0, row -> row.now().tokensPerSecond()),
@@ -158,8 +158,8 @@ public final class Comparison {
                 Column.number("of synchronous new", 2, row -> row.now().speedUp()),
                 Column.number("last reward old", 3, row -> row.old().lastReward()),
                 Column.number("last reward new", 3, row -> row.now().lastReward()),
-                Column.percent("noise", 0, Row::noise),
-                Column.text("verdict", Row::verdict));
+                Column.percent("noise", 0, ClosedRow::noise),
+                Column.text("verdict", ClosedRow::verdict));
 
         private ClosedComparison() {}
 
@@ -169,8 +169,8 @@ public final class Comparison {
                     .flatMap(run -> find(old, run).stream()
                             .map(before -> Math.abs(Math.log(run.tokensPerSecond() / before.tokensPerSecond()))))
                     .reduce(Comparison.LEAST_NOISE, Math::max);
-            List<Row> rows = runs(now).stream()
-                    .flatMap(run -> find(old, run).map(before -> new Row(before, run, noise)).stream())
+            List<ClosedRow> rows = runs(now).stream()
+                    .flatMap(run -> find(old, run).map(before -> new ClosedRow(before, run, noise)).stream())
                     .toList();
             return Comparison.report(
                     old.origin(), now.origin(), Table.of("", COLUMNS, rows), missing(old, now), missing(now, old));
