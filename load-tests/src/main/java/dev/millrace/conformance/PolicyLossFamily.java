@@ -40,11 +40,11 @@ final class PolicyLossFamily {
         CaseSequences sequences = golden.sequences();
         TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
         ObjectiveInput input = ObjectiveInput.of(batch, sequences.floats("logprobs"), sequences.floats("advantages"));
-        if (options.isBypass()) {
+        if (options.lossMode().equals("bypass_mode")) {
             return output(options, bypass(options, golden.paddedLength(), input, sequences), sequences);
         }
         input = input.withProximal(sequences.floats("old_logprobs"));
-        if (options.weighted()) {
+        if (options.config.flag("with_rollout_is_weights", false)) {
             input = input.withWeights(weights(options, sequences));
         }
         LossAggregation aggregation = options.aggregation(golden.paddedLength());
@@ -69,10 +69,15 @@ final class PolicyLossFamily {
             PolicyLossOptions options, int paddedLength, ObjectiveInput input, CaseSequences sequences) {
         float[] behavior = sequences.floats("old_logprobs");
         RolloutCorrectionConfig config = options.rolloutCorrection();
-        UpdateFacts facts = UpdateFacts.of(options.aggregation(paddedLength), options.whole());
-        double dualClip = options.clipRatioC(PpoClip.DEFAULT_CLIP_RATIO_C);
+        UpdateFacts facts = UpdateFacts.of(options.aggregation(paddedLength), options.whole);
+        double dualClip = options.config.number("clip_ratio_c", PpoClip.DEFAULT_CLIP_RATIO_C);
         BypassMode loss = new BypassMode(
-                config, new PpoClip(Anchor.BEHAVIOR, options.clipRatioLow(), options.clipRatioHigh(), dualClip));
+                config,
+                new PpoClip(
+                        Anchor.BEHAVIOR,
+                        options.config.number("clip_ratio_low", options.config.number("clip_ratio", 0.2)),
+                        options.config.number("clip_ratio_high", options.config.number("clip_ratio", 0.2)),
+                        dualClip));
         ObjectiveInput bypassed = input.withBehavior(behavior);
         byte[] kept = new RolloutCorrection(config)
                 .apply(input.batch(), LogRatio.full(sequences.floats("logprobs"), behavior))
@@ -106,7 +111,7 @@ final class PolicyLossFamily {
         }
         boolean asPublished =
                 options.lossMode().equals("gspo") || options.lossMode().equals("sapo");
-        return UpdateFacts.of(asPublished ? objective.publishedAggregation() : aggregation, options.whole());
+        return UpdateFacts.of(asPublished ? objective.publishedAggregation() : aggregation, options.whole);
     }
 
     /** The reference floors the weights whose geometric mean it takes. */
@@ -119,22 +124,36 @@ final class PolicyLossFamily {
     }
 
     private static Objective objective(PolicyLossOptions options) {
-        double low = options.clipRatioLow();
-        double high = options.clipRatioHigh();
+        double low = options.config.number("clip_ratio_low", options.config.number("clip_ratio", 0.2));
+        double high = options.config.number("clip_ratio_high", options.config.number("clip_ratio", 0.2));
         Anchor anchor = Anchor.PROXIMAL;
         return switch (options.lossMode()) {
-            case "vanilla" -> new PpoClip(anchor, low, high, options.clipRatioC(PpoClip.DEFAULT_CLIP_RATIO_C));
+            case "vanilla" ->
+                new PpoClip(anchor, low, high, options.config.number("clip_ratio_c", PpoClip.DEFAULT_CLIP_RATIO_C));
             case "gpg" -> new Reinforce();
-            case "dppo_tv" -> new DppoTv(anchor, low, high, options.clipRatioC(DppoTv.DEFAULT_TRUNCATION));
-            case "dppo_kl" -> new DppoKl(anchor, low, high, options.clipRatioC(DppoTv.DEFAULT_TRUNCATION));
+            case "dppo_tv" ->
+                new DppoTv(anchor, low, high, options.config.number("clip_ratio_c", DppoTv.DEFAULT_TRUNCATION));
+            case "dppo_kl" ->
+                new DppoKl(anchor, low, high, options.config.number("clip_ratio_c", DppoTv.DEFAULT_TRUNCATION));
             case "gspo" -> new GspoToken(anchor, low, high);
-            case "sapo" -> new Sapo(anchor, options.tauPositive(), options.tauNegative());
+            case "sapo" ->
+                new Sapo(anchor, options.config.number("tau_pos", 1.0), options.config.number("tau_neg", 1.05));
             case "geo_mean" -> new Gmpo(anchor, low, high);
             case "cispo" -> new Cispo(anchor, low, high);
             case "dro" -> new Dro(anchor, options.droBeta());
-            case "kl_cov" -> new KlCov(anchor, options.klCovShare(), options.klCovPenalty());
+            case "kl_cov" ->
+                new KlCov(
+                        anchor,
+                        options.config.number("kl_cov_ratio", KlCov.DEFAULT_SHARE),
+                        options.config.number("ppo_kl_coef", KlCov.DEFAULT_PENALTY));
             case "clip_cov" ->
-                new ClipCov(anchor, low, high, options.clipCovShare(), options.clipCovLow(), options.clipCovHigh());
+                new ClipCov(
+                        anchor,
+                        low,
+                        high,
+                        options.config.number("clip_cov_ratio", ClipCov.DEFAULT_SHARE),
+                        options.config.number("clip_cov_lb", ClipCov.DEFAULT_LOW),
+                        options.config.number("clip_cov_ub", ClipCov.DEFAULT_HIGH));
             default -> throw new IllegalArgumentException("unknown loss_mode: " + options.lossMode());
         };
     }
@@ -181,23 +200,11 @@ final class PolicyLossFamily {
             return config.text("loss_mode", "vanilla");
         }
 
-        boolean isBypass() {
-            return lossMode().equals("bypass_mode");
-        }
-
         RolloutCorrectionConfig rolloutCorrection() {
             if (!config.has("rollout_correction")) {
                 throw new IllegalArgumentException("bypass_mode needs the options rollout_correction");
             }
             return CaseRolloutOptions.read(config.section("rollout_correction"), true);
-        }
-
-        boolean weighted() {
-            return config.flag("with_rollout_is_weights", false);
-        }
-
-        GlobalBatch whole() {
-            return whole;
         }
 
         LossAggregation aggregation(int paddedLength) {
@@ -228,52 +235,12 @@ final class PolicyLossFamily {
             return count == GlobalBatch.OF_THIS_BATCH ? Double.NaN : 0.0;
         }
 
-        double clipRatioLow() {
-            return config.number("clip_ratio_low", config.number("clip_ratio", 0.2));
-        }
-
-        double clipRatioHigh() {
-            return config.number("clip_ratio_high", config.number("clip_ratio", 0.2));
-        }
-
-        double clipRatioC(double ifNotGiven) {
-            return config.number("clip_ratio_c", ifNotGiven);
-        }
-
-        double tauPositive() {
-            return config.number("tau_pos", 1.0);
-        }
-
-        double tauNegative() {
-            return config.number("tau_neg", 1.05);
-        }
-
         /** Has no default. */
         double droBeta() {
             if (!config.has("dro_beta")) {
                 throw new IllegalArgumentException("loss_mode dro needs dro_beta");
             }
             return config.number("dro_beta");
-        }
-
-        double klCovShare() {
-            return config.number("kl_cov_ratio", KlCov.DEFAULT_SHARE);
-        }
-
-        double klCovPenalty() {
-            return config.number("ppo_kl_coef", KlCov.DEFAULT_PENALTY);
-        }
-
-        double clipCovShare() {
-            return config.number("clip_cov_ratio", ClipCov.DEFAULT_SHARE);
-        }
-
-        double clipCovLow() {
-            return config.number("clip_cov_lb", ClipCov.DEFAULT_LOW);
-        }
-
-        double clipCovHigh() {
-            return config.number("clip_cov_ub", ClipCov.DEFAULT_HIGH);
         }
     }
 

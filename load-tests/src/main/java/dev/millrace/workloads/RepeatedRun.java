@@ -136,61 +136,46 @@ public final class RepeatedRun {
         String topic =
                 to.topics().prefix() + each.at().topic().substring(from.prefix().length());
         byte[] key = ("copy " + copy).getBytes(StandardCharsets.UTF_8);
-        return new ProducerRecord<>(topic, each.at().partition(), key, bytes(topic, each.record(), copy));
+        return new ProducerRecord<>(topic, each.at().partition(), key, encoded(topic, copied(each.record(), copy)));
     }
 
-    private byte[] bytes(String topic, SpecificRecord record, long copy) {
+    private SpecificRecord copied(SpecificRecord record, long copy) {
         if (record instanceof PromptRequest prompt) {
-            return encoded(
-                    topic,
-                    PromptRequest.class,
-                    PromptRequest.newBuilder(prompt)
-                            .setGroupId(name(prompt.getGroupId(), copy))
-                            .setOrdinal(prompt.getOrdinal() + copy * prompts)
-                            .build());
+            return PromptRequest.newBuilder(prompt)
+                    .setGroupId(name(prompt.getGroupId(), copy))
+                    .setOrdinal(prompt.getOrdinal() + copy * prompts)
+                    .build();
         }
         if (record instanceof Rollout rollout) {
-            return encoded(
-                    topic,
-                    Rollout.class,
-                    Rollout.newBuilder(rollout)
-                            .setRolloutId(name(rollout.getRolloutId(), copy))
-                            .setGroupId(name(rollout.getGroupId(), copy))
-                            .setOrdinal(rollout.getOrdinal() + copy * prompts)
-                            .build());
+            return Rollout.newBuilder(rollout)
+                    .setRolloutId(name(rollout.getRolloutId(), copy))
+                    .setGroupId(name(rollout.getGroupId(), copy))
+                    .setOrdinal(rollout.getOrdinal() + copy * prompts)
+                    .build();
         }
         if (record instanceof Trajectory trajectory) {
-            return encoded(
-                    topic,
-                    Trajectory.class,
-                    Trajectory.newBuilder(trajectory)
-                            .setRolloutId(name(trajectory.getRolloutId(), copy))
-                            .setGroupId(name(trajectory.getGroupId(), copy))
-                            .setOrdinal(trajectory.getOrdinal() + copy * prompts)
-                            .setRolloutSource(place(trajectory.getRolloutSource(), copy))
-                            .build());
+            return Trajectory.newBuilder(trajectory)
+                    .setRolloutId(name(trajectory.getRolloutId(), copy))
+                    .setGroupId(name(trajectory.getGroupId(), copy))
+                    .setOrdinal(trajectory.getOrdinal() + copy * prompts)
+                    .setRolloutSource(place(trajectory.getRolloutSource(), copy))
+                    .build();
         }
         if (record instanceof Outcome outcome) {
-            return encoded(
-                    topic,
-                    Outcome.class,
-                    Outcome.newBuilder(outcome)
-                            .setRolloutId(name(outcome.getRolloutId(), copy))
-                            .setGroupId(name(outcome.getGroupId(), copy))
-                            .setSource(place(outcome.getSource(), copy))
-                            .build());
+            return Outcome.newBuilder(outcome)
+                    .setRolloutId(name(outcome.getRolloutId(), copy))
+                    .setGroupId(name(outcome.getGroupId(), copy))
+                    .setSource(place(outcome.getSource(), copy))
+                    .build();
         }
         if (record instanceof LearnerBatch batch) {
-            return encoded(topic, LearnerBatch.class, copied(batch, copy));
+            return copied(batch, copy);
         }
         TrainingStep step = (TrainingStep) record;
-        return encoded(
-                topic,
-                TrainingStep.class,
-                TrainingStep.newBuilder(step)
-                        .setBatchId(step.getBatchId() + copy * batches)
-                        .setVersion(step.getVersion() + copy * versions)
-                        .build());
+        return TrainingStep.newBuilder(step)
+                .setBatchId(step.getBatchId() + copy * batches)
+                .setVersion(step.getVersion() + copy * versions)
+                .build();
     }
 
     private LearnerBatch copied(LearnerBatch batch, long copy) {
@@ -231,9 +216,10 @@ public final class RepeatedRun {
     }
 
     @SuppressWarnings("unchecked") // by class
-    private <T extends SpecificRecord> byte[] encoded(String topic, Class<T> type, T record) {
+    private <T extends SpecificRecord> byte[] encoded(String topic, T record) {
         Serializer<?> serializer = serializers.computeIfAbsent(
-                type, unseen -> AvroSerde.of(type, to.registry()).serializer());
+                record.getClass(),
+                type -> AvroSerde.of((Class<T>) type, to.registry()).serializer());
         return ((Serializer<T>) serializer).serialize(topic, record);
     }
 }
