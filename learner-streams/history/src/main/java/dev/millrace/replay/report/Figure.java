@@ -8,7 +8,9 @@ import dev.millrace.report.Chart;
 import dev.millrace.report.Column;
 import dev.millrace.report.Series;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.IntFunction;
 import java.util.function.ToDoubleFunction;
@@ -109,5 +111,17 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             series.add(Series.line(names.get(i), x, values.apply(i)));
         }
         return Chart.of(title, axis, Axis.of(""), series);
+    }
+
+    /** A value per step; NaN where there is none. */
+    static <S, T> double[] curve(List<S> steps, Function<S, Optional<T>> variant, ToDoubleFunction<T> of) {
+        return steps.stream()
+                .mapToDouble(step -> variant.apply(step).map(of::applyAsDouble).orElse(Double.NaN))
+                .toArray();
+    }
+
+    /** Over the finite values; NaN without any. */
+    static double mean(double[] curve) {
+        return Arrays.stream(curve).filter(Double::isFinite).average().orElse(Double.NaN);
     }
 }

@@ -14,7 +14,6 @@ import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -162,18 +161,11 @@ public final class GradientReport {
 
         /** NaN where there is none. */
         double[] curve(int variant, ToDoubleFunction<VariantGradient> of) {
-            return steps.stream()
-                    .mapToDouble(step ->
-                            step.variants().get(variant).map(of::applyAsDouble).orElse(Double.NaN))
-                    .toArray();
+            return Figure.curve(steps, step -> step.variants().get(variant), of);
         }
 
-        /** NaN without any. */
         double mean(int variant, ToDoubleFunction<VariantGradient> of) {
-            return Arrays.stream(curve(variant, of))
-                    .filter(Double::isFinite)
-                    .average()
-                    .orElse(Double.NaN);
+            return Figure.mean(curve(variant, of));
         }
     }
 }

@@ -131,18 +131,11 @@ public final class RetrainRecord implements RetrainListener {
 
     /** NaN where there is none. */
     double[] curve(int variant, ToDoubleFunction<VariantStep> of) {
-        return steps.stream()
-                .mapToDouble(step ->
-                        step.variants().get(variant).map(of::applyAsDouble).orElse(Double.NaN))
-                .toArray();
+        return Figure.curve(steps, step -> step.variants().get(variant), of);
     }
 
-    /** NaN without any. */
     double mean(int variant, ToDoubleFunction<VariantStep> of) {
-        return Arrays.stream(curve(variant, of))
-                .filter(Double::isFinite)
-                .average()
-                .orElse(Double.NaN);
+        return Figure.mean(curve(variant, of));
     }
 
     double last(int variant, ToDoubleFunction<VariantStep> of) {
