@@ -4,7 +4,6 @@ import dev.millrace.generator.sampling.AcceptedPrompt;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
-import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.SessionEventKind;
@@ -28,7 +27,6 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.serialization.Serializer;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -84,47 +82,33 @@ final class SessionLog implements AutoCloseable {
     }
 
     CompletableFuture<Void> takenUp(Session session, long nowMs) {
-        return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs, null, -1, null, null));
+        return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs));
     }
 
     CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
-        return append(event(session, session.sample(), SessionEventKind.TURN, nowMs, turn, -1, null, null));
+        SessionEvent event = event(session, session.sample(), SessionEventKind.TURN, nowMs);
+        event.setTurn(turn);
+        return append(event);
     }
 
     /** End record, for the enclosing transaction. */
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
-        return record(event(
-                ending.session(),
-                ending.session().sample(),
-                ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED,
-                nowMs,
-                null,
-                ending.trainedTurn(),
-                ending.finishReason(),
-                ending.error()));
+        SessionEventKind kind = ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED;
+        SessionEvent event = event(ending.session(), ending.session().sample(), kind, nowMs);
+        event.setTrainedTurn(ending.trainedTurn());
+        event.setFinishReason(ending.finishReason());
+        event.setError(ending.error());
+        return record(event);
     }
 
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, SessionEnding.BranchEnding branch, long nowMs) {
-        return record(event(
-                ending.session(),
-                branch.sample(),
-                SessionEventKind.ENDED,
-                nowMs,
-                null,
-                branch.lastTurn(),
-                branch.rollout().getFinishReason(),
-                null));
+        SessionEvent event = event(ending.session(), branch.sample(), SessionEventKind.ENDED, nowMs);
+        event.setTrainedTurn(branch.lastTurn());
+        event.setFinishReason(branch.rollout().getFinishReason());
+        return record(event);
     }
 
-    private SessionEvent event(
-            Session session,
-            ReleasedSample sample,
-            SessionEventKind kind,
-            long nowMs,
-            @Nullable SessionTurn turn,
-            int trainedTurn,
-            @Nullable FinishReason finishReason,
-            @Nullable String error) {
+    private SessionEvent event(Session session, ReleasedSample sample, SessionEventKind kind, long nowMs) {
         AcceptedPrompt prompt = sample.prompt();
         return new SessionEvent(
                 connection.run().runId(),
@@ -138,10 +122,10 @@ final class SessionLog implements AutoCloseable {
                         prompt.partition().topic(), prompt.partition().partition(), prompt.offset()),
                 kind,
                 nowMs,
-                turn,
-                trainedTurn,
-                finishReason,
-                error);
+                null,
+                -1,
+                null,
+                null);
     }
 
     private ProducerRecord<byte[], byte[]> record(SessionEvent event) {

@@ -99,8 +99,8 @@ final class TurnPlayer {
             List<SampledTurn> sampled = answered(asked);
             long engineNanos = System.nanoTime() - engineBegun;
             long acknowledging = System.nanoTime();
-            List<PlayedTurn> played =
-                    recorded(session, call, matcher, prompt, sampling, sampled, numbers, receivedAtMs);
+            Matched matched = new Matched(call, matcher, prompt, sampling, receivedAtMs);
+            List<PlayedTurn> played = recorded(session, matched, sampled, numbers);
             meters.call(System.nanoTime() - begun, engineNanos, System.nanoTime() - acknowledging);
             return played;
         } finally {
@@ -229,21 +229,18 @@ final class TurnPlayer {
         }
     }
 
+    /** A call with the turn that it continues. */
+    private record Matched(
+            AgentCall call, PromptMatcher matcher, TurnPrompt prompt, SamplingParameters sampling, long receivedAtMs) {}
+
     private List<PlayedTurn> recorded(
-            Session session,
-            AgentCall call,
-            PromptMatcher matcher,
-            TurnPrompt prompt,
-            SamplingParameters sampling,
-            List<SampledTurn> sampled,
-            List<Integer> numbers,
-            long receivedAtMs) {
+            Session session, Matched matched, List<SampledTurn> sampled, List<Integer> numbers) {
+        TurnPrompt prompt = matched.prompt();
         List<SessionTurn> records = new ArrayList<>();
         List<CompletableFuture<Void>> acknowledged = new ArrayList<>();
         for (int choice = 0; choice < sampled.size(); choice++) {
             BranchReason fork = choice > 0 ? BranchReason.RETRY : session.forkOf(prompt);
-            SessionTurn record = record(
-                    call, matcher, prompt, sampling, sampled.get(choice), numbers.get(choice), fork, receivedAtMs);
+            SessionTurn record = record(matched, sampled.get(choice), numbers.get(choice), fork);
             records.add(record);
             acknowledged.add(log.played(session, record, clock.millis()));
         }
@@ -261,20 +258,14 @@ final class TurnPlayer {
         return played;
     }
 
-    private SessionTurn record(
-            AgentCall call,
-            PromptMatcher matcher,
-            TurnPrompt prompt,
-            SamplingParameters sampling,
-            SampledTurn sampled,
-            int number,
-            @Nullable BranchReason fork,
-            long receivedAtMs) {
-        String given = matcher.given(sampled.tokens(), call.stop());
+    private SessionTurn record(Matched matched, SampledTurn sampled, int number, @Nullable BranchReason fork) {
+        AgentCall call = matched.call();
+        TurnPrompt prompt = matched.prompt();
+        String given = matched.matcher().given(sampled.tokens(), call.stop());
         boolean callsTools = call.hasTools()
                 && sampled.finishReason() == FinishReason.STOP
                 && tools.read(given).isPresent();
-        String textAfter = matcher.textAfter(prompt, sampled.tokens());
+        String textAfter = matched.matcher().textAfter(prompt, sampled.tokens());
         return SessionTurn.newBuilder()
                 .setTurn(number)
                 .setParentTurn(
@@ -288,11 +279,11 @@ final class TurnPlayer {
                 .setLogProbDistribution(sampled.distribution())
                 .setTemperedLogProbs(
                         sampled.temperedLogProbs().length == 0 ? null : PackedFloats.of(sampled.temperedLogProbs()))
-                .setSampling(sampling)
+                .setSampling(matched.sampling())
                 .setVersionSpans(sampled.spans())
                 .setSamplingTrace(sampled.trace())
                 .setFinishReason(callsTools ? FinishReason.TOOL_CALLS : sampled.finishReason())
-                .setReceivedAtMs(receivedAtMs)
+                .setReceivedAtMs(matched.receivedAtMs())
                 .setStartedAtMs(sampled.startedAtMs())
                 .setFirstTokenAtMs(sampled.firstTokenAtMs())
                 .setFinishedAtMs(sampled.finishedAtMs())
@@ -412,9 +403,7 @@ final class TurnPlayer {
             for (PlayedTurn turn : longestFirst) {
                 int end = turn.record().getTextCharacters();
                 if (end == text.length() && turn.answer().written().isEmpty()) {
-                    continue; // the turn's own prompt once more: its answer has no text by which the caller could show
-                    // that
-                    // it continues
+                    continue; // the turn's own prompt again: without answer text nothing shows that it continues
                 }
                 if (DigestUtils.sha256Hex(text.substring(0, end))
                         .equals(turn.record().getTextSha256())) {
