@@ -82,50 +82,51 @@ final class SessionLog implements AutoCloseable {
     }
 
     CompletableFuture<Void> takenUp(Session session, long nowMs) {
-        return append(event(session, session.sample(), SessionEventKind.OPENED, nowMs));
+        return append(
+                event(session, session.sample(), SessionEventKind.OPENED, nowMs).build());
     }
 
     CompletableFuture<Void> played(Session session, SessionTurn turn, long nowMs) {
-        SessionEvent event = event(session, session.sample(), SessionEventKind.TURN, nowMs);
-        event.setTurn(turn);
-        return append(event);
+        return append(event(session, session.sample(), SessionEventKind.TURN, nowMs)
+                .setTurn(turn)
+                .build());
     }
 
     /** End record, for the enclosing transaction. */
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, long nowMs) {
         SessionEventKind kind = ending.rollout() == null ? SessionEventKind.RETURNED : SessionEventKind.ENDED;
-        SessionEvent event = event(ending.session(), ending.session().sample(), kind, nowMs);
-        event.setTrainedTurn(ending.trainedTurn());
-        event.setFinishReason(ending.finishReason());
-        event.setError(ending.error());
-        return record(event);
+        return record(event(ending.session(), ending.session().sample(), kind, nowMs)
+                .setTrainedTurn(ending.trainedTurn())
+                .setFinishReason(ending.finishReason())
+                .setError(ending.error())
+                .build());
     }
 
     ProducerRecord<byte[], byte[]> ended(SessionEnding ending, SessionEnding.BranchEnding branch, long nowMs) {
-        SessionEvent event = event(ending.session(), branch.sample(), SessionEventKind.ENDED, nowMs);
-        event.setTrainedTurn(branch.lastTurn());
-        event.setFinishReason(branch.rollout().getFinishReason());
-        return record(event);
+        return record(event(ending.session(), branch.sample(), SessionEventKind.ENDED, nowMs)
+                .setTrainedTurn(branch.lastTurn())
+                .setFinishReason(branch.rollout().getFinishReason())
+                .build());
     }
 
-    private SessionEvent event(Session session, ReleasedSample sample, SessionEventKind kind, long nowMs) {
+    private SessionEvent.Builder event(Session session, ReleasedSample sample, SessionEventKind kind, long nowMs) {
         AcceptedPrompt prompt = sample.prompt();
-        return new SessionEvent(
-                connection.run().runId(),
-                connection.run().epoch(),
-                session.id().text(),
-                prompt.request().getGroupId(),
-                sample.index(),
-                gatewayId,
-                session.agent(),
-                new LogCoordinates(
-                        prompt.partition().topic(), prompt.partition().partition(), prompt.offset()),
-                kind,
-                nowMs,
-                null,
-                -1,
-                null,
-                null);
+        return SessionEvent.newBuilder()
+                .setRunId(connection.run().runId())
+                .setEpoch(connection.run().epoch())
+                .setSessionId(session.id().text())
+                .setGroupId(prompt.request().getGroupId())
+                .setSampleIndex(sample.index())
+                .setGatewayId(gatewayId)
+                .setAgent(session.agent())
+                .setPromptSource(new LogCoordinates(
+                        prompt.partition().topic(), prompt.partition().partition(), prompt.offset()))
+                .setKind(kind)
+                .setAtMs(nowMs)
+                .setTurn(null)
+                .setTrainedTurn(-1)
+                .setFinishReason(null)
+                .setError(null);
     }
 
     private ProducerRecord<byte[], byte[]> record(SessionEvent event) {
