@@ -14,7 +14,6 @@ import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepMetrics;
 import dev.millrace.learner.step.StepReport;
 import dev.millrace.policy.autodiff.AdamW;
-import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
@@ -120,16 +119,8 @@ public final class Retraining {
             for (int c = 0; c < variants.size(); c++) {
                 boolean isRecorded =
                         variants.get(c).algorithm().equals(variants.get(0).algorithm());
-                VariantTraining learning = new VariantTraining(
-                        engine,
-                        versions.shape(),
-                        variants.get(c),
-                        isRecorded,
-                        live,
-                        others,
-                        first,
-                        state,
-                        versions.manifest(range.from()));
+                VariantTraining learning =
+                        new VariantTraining(variants.get(c), isRecorded, first, state, versions.manifest(range.from()));
                 learners.add(Optional.of(learning));
                 OptionalLong reference = learning.optimizer().referenceVersion();
                 if (reference.isPresent()) {
@@ -351,7 +342,7 @@ public final class Retraining {
     }
 
     /** Weights, optimizer and controls of one variant. Used by one thread; after a failed step only close it. */
-    private static final class VariantTraining implements AutoCloseable {
+    private final class VariantTraining implements AutoCloseable {
         private final BatchOptimizer optimizer;
         private final AdamW adamW;
         private final Weights weights;
@@ -370,22 +361,12 @@ public final class Retraining {
 
         /**
          * @param isRecorded has the run's corrections
-         * @param live empty for the recorded rollouts
-         * @param others rewards of a variant with other rewards
          * @param weights copied
          * @param state copied
          */
-        VariantTraining(
-                Engine engine,
-                DecoderShape shape,
-                Variant variant,
-                boolean isRecorded,
-                Optional<FreshRolloutOptions> live,
-                Optional<OtherRewards> others,
-                Weights weights,
-                AdamW.State state,
-                PolicyVersion from) {
-            this.optimizer = new BatchOptimizer(engine, shape, variant.lora(), variant.step(), variant.algorithm());
+        VariantTraining(Variant variant, boolean isRecorded, Weights weights, AdamW.State state, PolicyVersion from) {
+            this.optimizer =
+                    new BatchOptimizer(engine, versions.shape(), variant.lora(), variant.step(), variant.algorithm());
             this.adamW = optimizer.newOptimizer();
             adamW.restore(state);
             this.weights = optimizer.trainable(weights.copy());
