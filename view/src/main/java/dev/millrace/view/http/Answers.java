@@ -84,6 +84,15 @@ public final class Answers {
     /** Reading group lags costs the cluster work. */
     private static final long LAGS_MS = 5000;
 
+    private static final Duration DIAGNOSIS_PATIENCE = Duration.ofSeconds(30);
+    /** On one thread, next to a run that may be training. */
+    private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
+
+    private static final Pattern PLACE = Pattern.compile("([a-z-]{1,60})-(\\d{1,6})@(\\d{1,18})");
+    private static final int MOST_BYTES = 4096;
+    private static final int STALENESS_STEPS = 8;
+    private static final int MOST_VERSIONS = 500;
+
     private final ViewedRuns runs;
     private final SharedAnswers shared = new SharedAnswers(System::nanoTime);
 
@@ -159,14 +168,13 @@ public final class Answers {
             throws BadRequestException, InterruptedException {
         int epoch = epochOf(known);
         return switch (question) {
-            case "now" ->
-                NowAnswer.of(run, index, epoch, System.currentTimeMillis()).toString();
+            case "now" -> now(run, index, epoch, System.currentTimeMillis()).toString();
             case "steps" ->
                 query.text("newest").isPresent()
                         ? StepsAnswer.newest(index, epoch)
                         : StepsAnswer.of(index, epoch, query.number("after", -1));
-            case "evaluations" -> EvaluationsAnswer.of(index, epoch);
-            case "staleness" -> StalenessAnswer.of(index, epoch).toString();
+            case "evaluations" -> evaluations(index, epoch);
+            case "staleness" -> staleness(index, epoch).toString();
             case "lags" -> lags(run).toString();
             case "diagnosis" -> diagnosis(run).toString();
             case "choices" -> RolloutRows.choices(index).toString();
@@ -178,14 +186,14 @@ public final class Answers {
             case "rollout" -> rollout(run, index, query.required("id"));
             case "record" -> record(run, query.required("place"));
             case "batch" ->
-                BatchAnswer.of(index, epoch, query.number("batch", -1))
+                batch(index, epoch, query.number("batch", -1))
                         .orElseGet(() -> JsonNodeFactory.instance.objectNode())
                         .toString();
             case "redecide" -> redecided(run, index, epoch, query);
             case "ledger" -> LedgerRows.of(index).toString();
             case "letters" -> LedgerRows.letters(index, run.source().options()).toString();
             case "account" -> account(run).toString();
-            case "weights" -> WeightsRows.of(index, epoch).toString();
+            case "weights" -> weights(index, epoch).toString();
             default -> throw new BadRequestException("there is nothing called " + question + " of a run");
         };
     }
@@ -202,14 +210,14 @@ public final class Answers {
     }
 
     private static String record(ViewedRun run, String place) {
-        return run.ask(open -> RecordAnswer.of(open, place)).toString();
+        return run.ask(open -> record(open, place)).toString();
     }
 
     private static String redecided(ViewedRun run, RunIndex index, int epoch, Query query)
             throws BadRequestException, InterruptedException {
         long batch = query.number("batch", -1);
         String named = query.required("as");
-        ObjectNode found = BatchAnswer.of(index, epoch, batch)
+        ObjectNode found = batch(index, epoch, batch)
                 .orElseThrow(() -> new BadRequestException("there is no batch " + batch + " in the index"));
         try {
             return run.ask(open -> redecided(open, found.path("offset").asLong(), named))
@@ -267,7 +275,7 @@ public final class Answers {
             return JsonNodeFactory.instance.objectNode();
         }
         try {
-            return NowAnswer.lags(open.connection().get(), open.admin());
+            return lags(open.connection().get(), open.admin());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode().put("why", "the page was closed");
@@ -281,7 +289,7 @@ public final class Answers {
     private static ObjectNode diagnosis(ViewedRun run, OpenRun open) {
         try {
             if (open.records().isEmpty()) {
-                return DiagnosisAnswer.of(open);
+                return diagnosis(open);
             }
             Map<String, Long> behind = new HashMap<>();
             lags(open)
@@ -289,379 +297,338 @@ public final class Answers {
                     .properties()
                     .forEach(
                             entry -> behind.put(entry.getKey(), entry.getValue().asLong()));
-            return DiagnosisAnswer.of(
-                    open, open.records().get(), behind, run.source().alarms());
+            return diagnosis(open, open.records().get(), behind, run.source().alarms());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode();
         }
     }
 
-    static final class BatchAnswer {
-        private BatchAnswer() {}
-
-        public static Optional<ObjectNode> of(RunIndex index, int epoch, long batch) {
-            ObjectNode json = JsonNodeFactory.instance.objectNode();
-            index.read(
-                    "SELECT batch.batch, assembled_version, expected_version, assembled_ms, batch.partition, batch.offset, step.version,"
-                            + " step.partition, step.offset, step.finished_ms, step.starved FROM batch LEFT JOIN step USING(epoch, batch)"
-                            + " WHERE epoch = ? AND (batch = ? OR ? < 0 AND step.version IS NOT NULL) ORDER BY batch DESC LIMIT 1",
-                    List.of(epoch, batch, batch),
-                    row -> {
-                        json.put("batch", row.getLong(1))
-                                .put("assembled_version", row.getLong(2))
-                                .put("expected_version", row.getLong(3))
-                                .put("assembled_ms", row.getLong(4))
-                                .put("offset", row.getLong(6))
-                                .put("place", "batches-" + row.getLong(5) + "@" + row.getLong(6));
-                        if (row.getObject(7) != null) {
-                            json.put("version", row.getLong(7))
-                                    .put("step_place", "training-log-" + row.getLong(8) + "@" + row.getLong(9))
-                                    .put("finished_ms", row.getLong(10))
-                                    .put("starved", row.getInt(11) == 1);
-                        }
-                    });
-            if (!json.has("batch")) {
-                return Optional.empty();
-            }
-            json.put(
-                    "last",
-                    index.numbers("SELECT coalesce(max(batch), -1) FROM batch WHERE epoch = ?", epoch)
-                            .get(0));
-            index.read(
-                    "SELECT partition, offset, published_ms FROM version WHERE epoch = ? AND batch = ?",
-                    List.of(epoch, json.path("batch").asLong()),
-                    row -> json.putObject("published")
-                            .put("place", "policy-versions-" + row.getLong(1) + "@" + row.getLong(2))
-                            .put("published_ms", row.getLong(3)));
-            ArrayNode entries = json.putArray("entries");
-            index.read(
-                    "SELECT id, grp, reward, policy_tokens, advantage, staleness, trained_tokens, masked_by, log_ratio FROM rollout"
-                            + " WHERE epoch = ? AND batch = ? ORDER BY entry",
-                    List.of(epoch, json.path("batch").asLong()),
-                    row -> entries.addObject()
-                            .put("id", row.getString(1))
-                            .put("group", row.getString(2))
-                            .put("reward", row.getObject(3) == null ? null : row.getDouble(3))
-                            .put("tokens", row.getObject(4) == null ? null : row.getInt(4))
-                            .put("advantage", row.getDouble(5))
-                            .put("staleness", row.getLong(6))
-                            .put("trained_tokens", row.getInt(7))
-                            .put("masked_by", row.getString(8))
-                            .put("ratio", row.getObject(9) == null ? null : row.getDouble(9)));
-            return Optional.of(json);
+    private static Optional<ObjectNode> batch(RunIndex index, int epoch, long batch) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        index.read(
+                "SELECT batch.batch, assembled_version, expected_version, assembled_ms, batch.partition, batch.offset, step.version,"
+                        + " step.partition, step.offset, step.finished_ms, step.starved FROM batch LEFT JOIN step USING(epoch, batch)"
+                        + " WHERE epoch = ? AND (batch = ? OR ? < 0 AND step.version IS NOT NULL) ORDER BY batch DESC LIMIT 1",
+                List.of(epoch, batch, batch),
+                row -> {
+                    json.put("batch", row.getLong(1))
+                            .put("assembled_version", row.getLong(2))
+                            .put("expected_version", row.getLong(3))
+                            .put("assembled_ms", row.getLong(4))
+                            .put("offset", row.getLong(6))
+                            .put("place", "batches-" + row.getLong(5) + "@" + row.getLong(6));
+                    if (row.getObject(7) != null) {
+                        json.put("version", row.getLong(7))
+                                .put("step_place", "training-log-" + row.getLong(8) + "@" + row.getLong(9))
+                                .put("finished_ms", row.getLong(10))
+                                .put("starved", row.getInt(11) == 1);
+                    }
+                });
+        if (!json.has("batch")) {
+            return Optional.empty();
         }
+        json.put(
+                "last",
+                index.numbers("SELECT coalesce(max(batch), -1) FROM batch WHERE epoch = ?", epoch)
+                        .get(0));
+        index.read(
+                "SELECT partition, offset, published_ms FROM version WHERE epoch = ? AND batch = ?",
+                List.of(epoch, json.path("batch").asLong()),
+                row -> json.putObject("published")
+                        .put("place", "policy-versions-" + row.getLong(1) + "@" + row.getLong(2))
+                        .put("published_ms", row.getLong(3)));
+        ArrayNode entries = json.putArray("entries");
+        index.read(
+                "SELECT id, grp, reward, policy_tokens, advantage, staleness, trained_tokens, masked_by, log_ratio FROM rollout"
+                        + " WHERE epoch = ? AND batch = ? ORDER BY entry",
+                List.of(epoch, json.path("batch").asLong()),
+                row -> entries.addObject()
+                        .put("id", row.getString(1))
+                        .put("group", row.getString(2))
+                        .put("reward", row.getObject(3) == null ? null : row.getDouble(3))
+                        .put("tokens", row.getObject(4) == null ? null : row.getInt(4))
+                        .put("advantage", row.getDouble(5))
+                        .put("staleness", row.getLong(6))
+                        .put("trained_tokens", row.getInt(7))
+                        .put("masked_by", row.getString(8))
+                        .put("ratio", row.getObject(9) == null ? null : row.getDouble(9)));
+        return Optional.of(json);
     }
 
-    /** Findings of the doctor: of a log complete, of an archive from its batches. */
-    static final class DiagnosisAnswer {
-        private static final Duration PATIENCE = Duration.ofSeconds(30);
-        /** On one thread, next to a run that may be training. */
-        private static final TrialLimit TRIED = new TrialLimit(128, Duration.ofSeconds(10));
+    /** From the whole log, as {@code millrace doctor}. */
+    private static ObjectNode diagnosis(OpenRun run, RunRecords records, Map<String, Long> lags, List<Alarm> alarms)
+            throws InterruptedException {
+        Examination examination =
+                new ExaminationReader(records, DIAGNOSIS_PATIENCE, Clock.systemUTC()).read(lags, alarms);
+        return treated(
+                json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
+    }
 
-        private DiagnosisAnswer() {}
+    private static ObjectNode diagnosis(OpenRun run) throws InterruptedException {
+        Diagnosis[] last = new Diagnosis[1];
+        int[] steps = new int[1];
+        new WhatIf(
+                        run.recorded(),
+                        StepRange.ALL,
+                        List.of(new Alternative("recorded", run.config().algorithm())))
+                .replay(1, step -> {
+                    steps[0]++;
+                    step.diagnoses().get(0).ifPresent(found -> last[0] = found);
+                });
+        Optional<Diagnosis> found = Optional.ofNullable(last[0]);
+        return treated(json(found.map(Doctor::offPolicy).orElse(List.of()), steps[0]), run, found);
+    }
 
-        /** From the whole log, as {@code millrace doctor}. */
-        public static ObjectNode of(OpenRun run, RunRecords records, Map<String, Long> lags, List<Alarm> alarms)
-                throws InterruptedException {
-            Examination examination = new ExaminationReader(records, PATIENCE, Clock.systemUTC()).read(lags, alarms);
-            return treated(
-                    json(new Doctor().findings(examination), examination.steps().size()), run, examination.offPolicy());
+    /** Adds the smallest fix as part of a report, if there is a diagnosis. */
+    private static ObjectNode treated(ObjectNode json, OpenRun run, Optional<Diagnosis> diagnosis)
+            throws InterruptedException {
+        if (diagnosis.filter(found -> !found.isHealthy()).isPresent()) {
+            Treatment treatment = Treatment.of(run.recorded(), run.config(), diagnosis.get(), TRIED, 1);
+            json.set(
+                    "treatment",
+                    Report.of("The smallest change", List.of())
+                            .concluding(TreatmentReport.conclusion(treatment))
+                            .with(TreatmentReport.section(treatment))
+                            .tree());
         }
+        return json;
+    }
 
-        public static ObjectNode of(OpenRun run) throws InterruptedException {
-            Diagnosis[] last = new Diagnosis[1];
-            int[] steps = new int[1];
-            new WhatIf(
-                            run.recorded(),
-                            StepRange.ALL,
-                            List.of(new Alternative("recorded", run.config().algorithm())))
-                    .replay(1, step -> {
-                        steps[0]++;
-                        step.diagnoses().get(0).ifPresent(found -> last[0] = found);
-                    });
-            Optional<Diagnosis> found = Optional.ofNullable(last[0]);
-            return treated(json(found.map(Doctor::offPolicy).orElse(List.of()), steps[0]), run, found);
-        }
-
-        /** Adds the smallest fix as part of a report, if there is a diagnosis. */
-        private static ObjectNode treated(ObjectNode json, OpenRun run, Optional<Diagnosis> diagnosis)
-                throws InterruptedException {
-            if (diagnosis.filter(found -> !found.isHealthy()).isPresent()) {
-                Treatment treatment = Treatment.of(run.recorded(), run.config(), diagnosis.get(), TRIED, 1);
-                json.set(
-                        "treatment",
-                        Report.of("The smallest change", List.of())
-                                .concluding(TreatmentReport.conclusion(treatment))
-                                .with(TreatmentReport.section(treatment))
-                                .tree());
-            }
-            return json;
-        }
-
-        private static ObjectNode json(List<Finding> findings, int steps) {
-            ObjectNode json = JsonNodeFactory.instance.objectNode().put("steps", steps);
-            ArrayNode array = json.putArray("findings");
-            findings.forEach(finding -> array.addObject()
-                    .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
-                    .put("subject", finding.subject())
-                    .put("sentence", finding.sentence())
-                    .put("advice", finding.advice()));
-            return json;
-        }
+    private static ObjectNode json(List<Finding> findings, int steps) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode().put("steps", steps);
+        ArrayNode array = json.putArray("findings");
+        findings.forEach(finding -> array.addObject()
+                .put("weight", finding.weight().name().toLowerCase(Locale.ROOT))
+                .put("subject", finding.subject())
+                .put("sentence", finding.sentence())
+                .put("advice", finding.advice()));
+        return json;
     }
 
     /** A record by its position. */
-    static final class RecordAnswer {
-        private static final Pattern PLACE = Pattern.compile("([a-z-]{1,60})-(\\d{1,6})@(\\d{1,18})");
-        private static final int MOST_BYTES = 4096;
-
-        private RecordAnswer() {}
-
-        public static ObjectNode of(OpenRun run, String place) {
-            ObjectNode json = JsonNodeFactory.instance.objectNode().put("place", place);
-            Matcher matcher = PLACE.matcher(place);
-            Map<String, Class<? extends SpecificRecord>> types =
-                    types(run.recorded().topics());
-            String topic = matcher.matches() ? run.recorded().topics().prefix() + matcher.group(1) : "";
-            if (!matcher.matches()
-                    || !types.containsKey(topic)
-                            && !topic.equals(run.recorded().topics().deadLetters())) {
-                return json.put("problem", place + " is no place of a record of a run, such as rollouts-3@19");
-            }
-            Optional<ConsumerRecord<byte[], byte[]>> found = RolloutTrace.fetch(
-                    run,
-                    new TopicPartition(topic, Integer.parseInt(matcher.group(2))),
-                    Long.parseLong(matcher.group(3)));
-            if (found.isEmpty()) {
-                return json.put("problem", "there is no record at " + place + ", or not any more");
-            }
-            ConsumerRecord<byte[], byte[]> record = found.get();
-            json.put("topic", topic)
-                    .put("partition", record.partition())
-                    .put("offset", record.offset())
-                    .put("timestamp_ms", record.timestamp())
-                    .put("key", record.key() == null ? null : new String(record.key(), StandardCharsets.UTF_8))
-                    .put("bytes", record.value() == null ? 0 : record.value().length);
-            ObjectNode headers = json.putObject("headers");
-            record.headers()
-                    .forEach(header -> headers.put(
-                            header.key(),
-                            header.value() == null ? null : new String(header.value(), StandardCharsets.UTF_8)));
-            String source = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
-            Class<? extends SpecificRecord> type = types.get(source.isEmpty() ? topic : source);
-            if (record.value() != null && type != null) {
-                try {
-                    json.set(
-                            "record",
-                            RecordJson.of(Objects.requireNonNull(
-                                    AvroSerde.of(type, run.recorded().registry())
-                                            .deserializer()
-                                            .deserialize(source.isEmpty() ? topic : source, record.value()))));
-                    return json;
-                } catch (MalformedRecordException e) {
-                    json.put("unreadable", e.getMessage());
-                }
-            }
-            if (record.value() != null) {
-                json.put(
-                        "hex",
-                        HexFormat.of().formatHex(record.value(), 0, Math.min(MOST_BYTES, record.value().length)));
-            }
-            return json;
+    private static ObjectNode record(OpenRun run, String place) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode().put("place", place);
+        Matcher matcher = PLACE.matcher(place);
+        Map<String, Class<? extends SpecificRecord>> types =
+                types(run.recorded().topics());
+        String topic = matcher.matches() ? run.recorded().topics().prefix() + matcher.group(1) : "";
+        if (!matcher.matches()
+                || !types.containsKey(topic)
+                        && !topic.equals(run.recorded().topics().deadLetters())) {
+            return json.put("problem", place + " is no place of a record of a run, such as rollouts-3@19");
         }
-
-        private static Map<String, Class<? extends SpecificRecord>> types(RunTopics topics) {
-            Map<String, Class<? extends SpecificRecord>> types = new HashMap<>();
-            types.put(topics.prompts(), PromptRequest.class);
-            types.put(topics.rollouts(), Rollout.class);
-            types.put(topics.scores(), Score.class);
-            types.put(topics.referenceScores(), Score.class);
-            types.put(topics.teacherScores(), Score.class);
-            types.put(topics.rewards(), Reward.class);
-            types.put(topics.trajectories(), Trajectory.class);
-            types.put(topics.batches(), LearnerBatch.class);
-            types.put(topics.outcomes(), Outcome.class);
-            types.put(topics.trainingLog(), TrainingStep.class);
-            types.put(topics.policyVersions(), PolicyVersion.class);
-            types.put(topics.serving(), Serving.class);
-            types.put(topics.evaluations(), VersionEvaluation.class);
-            return types;
+        Optional<ConsumerRecord<byte[], byte[]>> found = RolloutTrace.fetch(
+                run, new TopicPartition(topic, Integer.parseInt(matcher.group(2))), Long.parseLong(matcher.group(3)));
+        if (found.isEmpty()) {
+            return json.put("problem", "there is no record at " + place + ", or not any more");
         }
-    }
-
-    static final class StalenessAnswer {
-        private static final int STEPS = 8;
-
-        private StalenessAnswer() {}
-
-        /**
-         * Rollouts by the staleness of their oldest token, over the newest steps: version at step start minus oldest
-         * sampling version. Excludes masked ones.
-         */
-        public static ObjectNode of(RunIndex index, int epoch) {
-            List<Long> batches = index.numbers(
-                    "SELECT batch FROM batch JOIN step USING(epoch, batch) WHERE epoch = ? ORDER BY batch DESC LIMIT "
-                            + STEPS,
-                    epoch);
-            ObjectNode json = JsonNodeFactory.instance.objectNode();
-            ArrayNode histogram = json.putArray("histogram");
-            if (batches.isEmpty()) {
+        ConsumerRecord<byte[], byte[]> record = found.get();
+        json.put("topic", topic)
+                .put("partition", record.partition())
+                .put("offset", record.offset())
+                .put("timestamp_ms", record.timestamp())
+                .put("key", record.key() == null ? null : new String(record.key(), StandardCharsets.UTF_8))
+                .put("bytes", record.value() == null ? 0 : record.value().length);
+        ObjectNode headers = json.putObject("headers");
+        record.headers()
+                .forEach(header -> headers.put(
+                        header.key(),
+                        header.value() == null ? null : new String(header.value(), StandardCharsets.UTF_8)));
+        String source = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SOURCE_TOPIC);
+        Class<? extends SpecificRecord> type = types.get(source.isEmpty() ? topic : source);
+        if (record.value() != null && type != null) {
+            try {
+                json.set(
+                        "record",
+                        RecordJson.of(Objects.requireNonNull(
+                                AvroSerde.of(type, run.recorded().registry())
+                                        .deserializer()
+                                        .deserialize(source.isEmpty() ? topic : source, record.value()))));
                 return json;
+            } catch (MalformedRecordException e) {
+                json.put("unreadable", e.getMessage());
             }
-            long from = batches.get(batches.size() - 1);
-            json.put("from_batch", from).put("to_batch", batches.get(0));
-            index.read(
-                    "SELECT step.version - (1 - step.starved) - rollout.version_min, count(*) FROM rollout JOIN step USING(epoch, batch)"
-                            + " WHERE rollout.epoch = ? AND batch BETWEEN ? AND ? AND trained_tokens > 0 AND version_min IS NOT NULL"
-                            + " GROUP BY 1 ORDER BY 1",
-                    List.of(epoch, from, batches.get(0)),
-                    row -> histogram.addArray().add(row.getLong(1)).add(row.getLong(2)));
-            return json;
         }
+        if (record.value() != null) {
+            json.put("hex", HexFormat.of().formatHex(record.value(), 0, Math.min(MOST_BYTES, record.value().length)));
+        }
+        return json;
     }
 
-    static final class WeightsRows {
-        private static final int MOST = 500;
+    private static Map<String, Class<? extends SpecificRecord>> types(RunTopics topics) {
+        Map<String, Class<? extends SpecificRecord>> types = new HashMap<>();
+        types.put(topics.prompts(), PromptRequest.class);
+        types.put(topics.rollouts(), Rollout.class);
+        types.put(topics.scores(), Score.class);
+        types.put(topics.referenceScores(), Score.class);
+        types.put(topics.teacherScores(), Score.class);
+        types.put(topics.rewards(), Reward.class);
+        types.put(topics.trajectories(), Trajectory.class);
+        types.put(topics.batches(), LearnerBatch.class);
+        types.put(topics.outcomes(), Outcome.class);
+        types.put(topics.trainingLog(), TrainingStep.class);
+        types.put(topics.policyVersions(), PolicyVersion.class);
+        types.put(topics.serving(), Serving.class);
+        types.put(topics.evaluations(), VersionEvaluation.class);
+        return types;
+    }
 
-        private WeightsRows() {}
-
-        /** Newest versions of an epoch, oldest first, with their servers. */
-        public static ObjectNode of(RunIndex index, int epoch) {
-            ObjectNode json = JsonNodeFactory.instance.objectNode();
-            List<ObjectNode> versions = new ArrayList<>();
-            index.read(
-                    "SELECT version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition, offset FROM version"
-                            + " WHERE epoch = ? ORDER BY version DESC LIMIT " + MOST,
-                    List.of(epoch),
-                    row -> {
-                        ObjectNode version = JsonNodeFactory.instance
-                                .objectNode()
-                                .put("version", row.getLong(1))
-                                .put("parent", row.getLong(2))
-                                .put("batch", row.getLong(3))
-                                .put("published_ms", row.getLong(4))
-                                .put("bytes", row.getLong(5))
-                                .put("base", row.getObject(6) == null ? null : row.getLong(6))
-                                .put("sha256", row.getString(8))
-                                .put("optimizer_bytes", row.getObject(9) == null ? null : row.getLong(9))
-                                .put("place", "policy-versions-" + row.getLong(10) + "@" + row.getLong(11));
-                        versions.add(version);
-                    });
-            Collections.reverse(versions);
-            json.putArray("versions").addAll(versions);
-            long from = versions.isEmpty() ? 0 : versions.get(0).path("version").asLong();
-            ArrayNode served = json.putArray("served");
-            index.read(
-                    "SELECT server, role, version, since_ms FROM served WHERE epoch = ? AND version >= ? ORDER BY version",
-                    List.of(epoch, from),
-                    row -> served.addObject()
-                            .put("server", row.getString(1))
-                            .put("role", row.getString(2))
-                            .put("version", row.getLong(3))
-                            .put("since_ms", row.getLong(4)));
+    /**
+     * Rollouts by the staleness of their oldest token, over the newest steps: version at step start minus oldest
+     * sampling version. Excludes masked ones.
+     */
+    private static ObjectNode staleness(RunIndex index, int epoch) {
+        List<Long> batches = index.numbers(
+                "SELECT batch FROM batch JOIN step USING(epoch, batch) WHERE epoch = ? ORDER BY batch DESC LIMIT "
+                        + STALENESS_STEPS,
+                epoch);
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        ArrayNode histogram = json.putArray("histogram");
+        if (batches.isEmpty()) {
             return json;
         }
+        long from = batches.get(batches.size() - 1);
+        json.put("from_batch", from).put("to_batch", batches.get(0));
+        index.read(
+                "SELECT step.version - (1 - step.starved) - rollout.version_min, count(*) FROM rollout JOIN step USING(epoch, batch)"
+                        + " WHERE rollout.epoch = ? AND batch BETWEEN ? AND ? AND trained_tokens > 0 AND version_min IS NOT NULL"
+                        + " GROUP BY 1 ORDER BY 1",
+                List.of(epoch, from, batches.get(0)),
+                row -> histogram.addArray().add(row.getLong(1)).add(row.getLong(2)));
+        return json;
+    }
+
+    /** Newest versions of an epoch, oldest first, with their servers. */
+    private static ObjectNode weights(RunIndex index, int epoch) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        List<ObjectNode> versions = new ArrayList<>();
+        index.read(
+                "SELECT version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition, offset FROM version"
+                        + " WHERE epoch = ? ORDER BY version DESC LIMIT " + MOST_VERSIONS,
+                List.of(epoch),
+                row -> {
+                    ObjectNode version = JsonNodeFactory.instance
+                            .objectNode()
+                            .put("version", row.getLong(1))
+                            .put("parent", row.getLong(2))
+                            .put("batch", row.getLong(3))
+                            .put("published_ms", row.getLong(4))
+                            .put("bytes", row.getLong(5))
+                            .put("base", row.getObject(6) == null ? null : row.getLong(6))
+                            .put("sha256", row.getString(8))
+                            .put("optimizer_bytes", row.getObject(9) == null ? null : row.getLong(9))
+                            .put("place", "policy-versions-" + row.getLong(10) + "@" + row.getLong(11));
+                    versions.add(version);
+                });
+        Collections.reverse(versions);
+        json.putArray("versions").addAll(versions);
+        long from = versions.isEmpty() ? 0 : versions.get(0).path("version").asLong();
+        ArrayNode served = json.putArray("served");
+        index.read(
+                "SELECT server, role, version, since_ms FROM served WHERE epoch = ? AND version >= ? ORDER BY version",
+                List.of(epoch, from),
+                row -> served.addObject()
+                        .put("server", row.getString(1))
+                        .put("role", row.getString(2))
+                        .put("version", row.getLong(3))
+                        .put("since_ms", row.getLong(4)));
+        return json;
     }
 
     /** Current state next to the steps: servers, lags, alarms. */
-    public static final class NowAnswer {
-        private NowAnswer() {}
+    public static ObjectNode now(ViewedRun run, RunIndex index, int epoch, long nowMs) {
+        ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
+        index.read(
+                // what a gap precedes is not of the chain
+                "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND NOT EXISTS"
+                        + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version + 1)"
+                        + " ORDER BY version LIMIT 1",
+                List.of(epoch),
+                row -> json.put("newest_version", row.getLong(1)).put("published_ms", row.getLong(2)));
+        servers(json.putArray("servers"), index);
+        ArrayNode alarms = json.putArray("alarms");
+        run.source()
+                .alarms()
+                .forEach(alarm -> alarms.addObject()
+                        .put("name", alarm.name())
+                        .put("subject", alarm.subject())
+                        .put("sentence", alarm.sentence())
+                        .put("remedy", alarm.remedy()));
+        json.put(
+                "dead_letters",
+                index.numbers("SELECT count(*) FROM letter WHERE redriven < 0").get(0));
+        run.status().ifPresent(status -> status(json.putObject("status"), status));
+        return json;
+    }
 
-        public static ObjectNode of(ViewedRun run, RunIndex index, int epoch, long nowMs) {
-            ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
-            index.read(
-                    // what a gap precedes is not of the chain
-                    "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND NOT EXISTS"
-                            + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version + 1)"
-                            + " ORDER BY version LIMIT 1",
-                    List.of(epoch),
-                    row -> json.put("newest_version", row.getLong(1)).put("published_ms", row.getLong(2)));
-            servers(json.putArray("servers"), index);
-            ArrayNode alarms = json.putArray("alarms");
-            run.source()
-                    .alarms()
-                    .forEach(alarm -> alarms.addObject()
-                            .put("name", alarm.name())
-                            .put("subject", alarm.subject())
-                            .put("sentence", alarm.sentence())
-                            .put("remedy", alarm.remedy()));
-            json.put(
-                    "dead_letters",
-                    index.numbers("SELECT count(*) FROM letter WHERE redriven < 0")
-                            .get(0));
-            run.status().ifPresent(status -> status(json.putObject("status"), status));
-            return json;
-        }
+    private static void servers(ArrayNode servers, RunIndex index) {
+        index.read(
+                "SELECT server, role, version, since_ms, heartbeat_ms, tokens, left, tokens_before, heartbeat_before_ms"
+                        + " FROM server ORDER BY role, server",
+                List.of(),
+                row -> {
+                    ObjectNode server = servers.addObject()
+                            .put("server", row.getString(1))
+                            .put("role", row.getString(2))
+                            .put("version", row.getLong(3))
+                            .put("since_ms", row.getLong(4))
+                            .put("heartbeat_ms", row.getLong(5))
+                            .put("tokens", row.getLong(6))
+                            .put("left", row.getInt(7) == 1);
+                    long before = row.getLong(9);
+                    long tokensBefore = row.getLong(8);
+                    if (before > 0 && row.getLong(5) > before && row.getLong(6) >= tokensBefore) {
+                        server.put(
+                                "tokens_per_second",
+                                1000.0 * (row.getLong(6) - tokensBefore) / (row.getLong(5) - before));
+                    } else {
+                        server.putNull("tokens_per_second");
+                    }
+                });
+    }
 
-        private static void servers(ArrayNode servers, RunIndex index) {
-            index.read(
-                    "SELECT server, role, version, since_ms, heartbeat_ms, tokens, left, tokens_before, heartbeat_before_ms"
-                            + " FROM server ORDER BY role, server",
-                    List.of(),
-                    row -> {
-                        ObjectNode server = servers.addObject()
-                                .put("server", row.getString(1))
-                                .put("role", row.getString(2))
-                                .put("version", row.getLong(3))
-                                .put("since_ms", row.getLong(4))
-                                .put("heartbeat_ms", row.getLong(5))
-                                .put("tokens", row.getLong(6))
-                                .put("left", row.getInt(7) == 1);
-                        long before = row.getLong(9);
-                        long tokensBefore = row.getLong(8);
-                        if (before > 0 && row.getLong(5) > before && row.getLong(6) >= tokensBefore) {
-                            server.put(
-                                    "tokens_per_second",
-                                    1000.0 * (row.getLong(6) - tokensBefore) / (row.getLong(5) - before));
-                        } else {
-                            server.putNull("tokens_per_second");
-                        }
-                    });
-        }
+    private static void status(ObjectNode json, RunStatus status) {
+        json.put("phase", status.phase()).put("elapsed_seconds", status.elapsedSeconds());
+        status.tokensPerSecond().forEach(json.putObject("tokens_per_second")::put);
+        status.idle().forEach(json.putObject("idle")::put);
+        status.recordsBehind().forEach(json.putObject("behind")::put);
+        status.serving().forEach(json.putObject("serving")::put);
+        status.lost().forEach(json.putObject("lost")::put);
+        ArrayNode stages = json.putArray("idle_stages");
+        status.idleStages().forEach(stages::add);
+        ArrayNode alarms = json.putArray("alarms");
+        status.alarms().forEach(alarm -> alarms.add(alarm.text()));
+    }
 
-        private static void status(ObjectNode json, RunStatus status) {
-            json.put("phase", status.phase()).put("elapsed_seconds", status.elapsedSeconds());
-            status.tokensPerSecond().forEach(json.putObject("tokens_per_second")::put);
-            status.idle().forEach(json.putObject("idle")::put);
-            status.recordsBehind().forEach(json.putObject("behind")::put);
-            status.serving().forEach(json.putObject("serving")::put);
-            status.lost().forEach(json.putObject("lost")::put);
-            ArrayNode stages = json.putArray("idle_stages");
-            status.idleStages().forEach(stages::add);
-            ArrayNode alarms = json.putArray("alarms");
-            status.alarms().forEach(alarm -> alarms.add(alarm.text()));
+    /**
+     * Lag per role by consumer group; a sentence where access is denied.
+     *
+     * @param admin of the same cluster; not closed
+     */
+    private static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        Map<String, String> groups = new LinkedHashMap<>();
+        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+            groups.put(connection.group(role), role);
         }
-
-        /**
-         * Lag per role by consumer group; a sentence where access is denied.
-         *
-         * @param admin of the same cluster; not closed
-         */
-        public static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
-            ObjectNode json = com.fasterxml.jackson.databind.node.JsonNodeFactory.instance.objectNode();
-            Map<String, String> groups = new LinkedHashMap<>();
-            for (String role : List.of("generator", "scorer", "topology", "learner")) {
-                groups.put(connection.group(role), role);
-            }
-            Optional<String> why = Optional.empty();
-            try {
-                new ConsumerLag(admin, groups).read().forEach(json.putObject("behind")::put);
-            } catch (ExecutionException e) {
-                why = Optional.of(
-                        e.getCause() instanceof GroupAuthorizationException
-                                ? "it takes DESCRIBE on groups that begin with "
-                                        + connection.topics().prefix()
-                                : String.valueOf(
-                                        e.getCause() == null
-                                                ? e.getMessage()
-                                                : e.getCause().getMessage()));
-            } catch (TimeoutException e) {
-                why = Optional.of("the cluster does not answer");
-            }
-            why.ifPresent(sentence -> json.put("why", sentence));
-            return json;
+        Optional<String> why = Optional.empty();
+        try {
+            new ConsumerLag(admin, groups).read().forEach(json.putObject("behind")::put);
+        } catch (ExecutionException e) {
+            why = Optional.of(
+                    e.getCause() instanceof GroupAuthorizationException
+                            ? "it takes DESCRIBE on groups that begin with "
+                                    + connection.topics().prefix()
+                            : String.valueOf(
+                                    e.getCause() == null
+                                            ? e.getMessage()
+                                            : e.getCause().getMessage()));
+        } catch (TimeoutException e) {
+            why = Optional.of("the cluster does not answer");
         }
+        why.ifPresent(sentence -> json.put("why", sentence));
+        return json;
     }
 
     /** Cache of answers shared by all pages: concurrent requests compute one answer. Thread-safe. */
@@ -720,13 +687,9 @@ public final class Answers {
         }
     }
 
-    public static final class EvaluationsAnswer {
-        private EvaluationsAnswer() {}
-
-        public static String of(RunIndex index, int epoch) {
-            List<String> rows = new ArrayList<>();
-            EvaluationIndex.read(index, epoch, row -> rows.add(row.getString(1)));
-            return "{\"evaluations\":[" + String.join(",", rows) + "]}";
-        }
+    public static String evaluations(RunIndex index, int epoch) {
+        List<String> rows = new ArrayList<>();
+        EvaluationIndex.read(index, epoch, row -> rows.add(row.getString(1)));
+        return "{\"evaluations\":[" + String.join(",", rows) + "]}";
     }
 }

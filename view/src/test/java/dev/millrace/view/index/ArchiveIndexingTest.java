@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.millrace.view.RecordedArchive;
 import dev.millrace.view.follow.ViewedRun;
 import dev.millrace.view.follow.ViewedRuns;
-import dev.millrace.view.http.Answers.NowAnswer;
+import dev.millrace.view.http.Answers;
 import dev.millrace.view.http.CourseAnswer.StepsAnswer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -92,7 +92,7 @@ class ArchiveIndexingTest {
             index.write(statements -> statements.run(
                     "INSERT INTO version(epoch, version, parent, batch, published_ms) VALUES(0, 1000000, 999999, 5, 1),"
                             + " (0, 1000001, 1000000, 6, 1)"));
-            assertThat(NowAnswer.of(run, index, 0, 0).path("newest_version").asLong())
+            assertThat(Answers.now(run, index, 0, 0).path("newest_version").asLong())
                     .isEqualTo(6);
         }
     }

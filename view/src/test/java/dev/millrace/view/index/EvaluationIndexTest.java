@@ -12,7 +12,7 @@ import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.run.EvaluationKey;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.view.http.Answers.EvaluationsAnswer;
+import dev.millrace.view.http.Answers;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -76,12 +76,12 @@ class EvaluationIndexTest {
             assertThat(taken.steps()).as("whoever looks is told").isTrue();
 
             JsonNode rows =
-                    new ObjectMapper().readTree(EvaluationsAnswer.of(index, 0)).path("evaluations");
+                    new ObjectMapper().readTree(Answers.evaluations(index, 0)).path("evaluations");
             assertThat(rows).extracting(row -> row.path("version").asInt()).containsExactly(0, 10);
             assertThat(rows.at("/0/reward").asDouble()).isEqualTo(0.625); // (1/4 + 1) / 2
             assertThat(rows.at("/1/reward").asDouble()).isEqualTo(0.875);
             assertThat(rows.at("/1/pass_at_k/0/unbiased").asDouble()).isEqualTo(0.875);
-            assertThat(EvaluationsAnswer.of(index, 1))
+            assertThat(Answers.evaluations(index, 1))
                     .as("another epoch has none")
                     .isEqualTo("{\"evaluations\":[]}");
         }
