@@ -1,16 +1,15 @@
 /**
- * Other programs' engines: vLLM and SGLang as what samples for a generator or a gateway.
+ * External engines (vLLM, SGLang) that sample for a generator or gateway.
  *
  * <p>Promises:
  * <ol>
- * <li>Token ids go in and token ids come out, with the log-prob of each. An answer that lacks one, has one too many, or says that its
- *     prompt was another is not trained on.</li>
- * <li>A token's version is the one that the engine says sampled it. Where it cannot say that, weights change only while no answer is
- *     under way; where it says something that was not loaded, the answer is given up and the weights are loaded again.</li>
- * <li>An engine that failed in the middle of an update is not asked for anything before an update has gone through.</li>
- * <li>Its log-probs are compared with those of Millrace's own engine under the same weights, at the start and with every version, at a
- *     temperature that tells raw from processed ones. Where they are not what the configuration says, it ends.</li>
- * <li>No answer is of keys and values that an older version left in the engine's prefix cache.</li>
+ * <li>Token ids in, token ids out, each with its log-prob. Incomplete answers, and those to another prompt, are not trained on.</li>
+ * <li>A token's version is the one reported by the engine. If it cannot report it, weights change only between answers; if it
+ *     reports an unknown one, the answer is dropped and the weights are loaded again.</li>
+ * <li>After a failed update the engine gets no request until an update succeeds.</li>
+ * <li>Its log-probs are compared with Millrace's engine at start and with every version, at a temperature that distinguishes raw
+ *     from processed ones. A mismatch ends it.</li>
+ * <li>No answer uses prefix-cache entries of an older version.</li>
  * </ol>
  *
  * <p>Threads: {@link dev.millrace.gateway.engine.RemoteEngines.RemoteTurnEngine} has one, which owns everything; HTTP has its own.

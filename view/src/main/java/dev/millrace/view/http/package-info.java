@@ -1,4 +1,4 @@
-/** The page's loopback server: the page, JSON answers, and an event stream of what is new. */
+/** The page's loopback server: the page, JSON answers, and an event stream of updates. */
 @NullMarked
 package dev.millrace.view.http;
 

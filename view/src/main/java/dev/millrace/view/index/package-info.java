@@ -1,7 +1,4 @@
-/**
- * What the page asks of a run's records, in a file next to the topics: where each record lies, and the few numbers of each by which people look for
- * it. It is filled while the page is used, and made anew whenever it is not there.
- */
+/** SQLite index of a run's records: positions and the numbers that the page queries. Filled on use, rebuilt if missing. */
 @NullMarked
 package dev.millrace.view.index;
 
