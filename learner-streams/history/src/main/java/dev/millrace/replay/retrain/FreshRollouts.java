@@ -70,17 +70,6 @@ public final class FreshRollouts implements AutoCloseable {
         }
     }
 
-    /** With the rewards of the run's environments. */
-    public FreshRollouts(
-            RecordedRun run,
-            RecordedVersions versions,
-            VersionInterval range,
-            RolloutSource source,
-            Engine engine,
-            int tokenBudget) {
-        this(run, versions, range, source, engine, tokenBudget, false);
-    }
-
     /**
      * Reads the range's batches, the first one's trajectories and all prompts once.
      *

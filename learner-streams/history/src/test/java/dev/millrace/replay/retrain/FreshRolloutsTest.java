@@ -113,7 +113,7 @@ class FreshRolloutsTest {
         RetrainingTest.Heard heard = new RetrainingTest.Heard();
         try (RecordedVersions versions = new RecordedVersions(run, WeightsConfig.defaults())) {
             VersionInterval range = VersionInterval.of(from, null, versions);
-            try (FreshRollouts sampling = new FreshRollouts(run, versions, range, source, Engine.cpu(), 1024)) {
+            try (FreshRollouts sampling = new FreshRollouts(run, versions, range, source, Engine.cpu(), 1024, false)) {
                 new Retraining(
                                 run,
                                 versions,
