@@ -71,10 +71,6 @@ public final class ViewServer implements AutoCloseable {
         return listener.url() + "/";
     }
 
-    public ViewedRuns runs() {
-        return runs;
-    }
-
     private void handle(HttpExchange exchange) throws IOException {
         try (exchange) {
             if (!exchange.getRequestMethod().equals("GET")) {

@@ -3,7 +3,6 @@ package dev.millrace.replay.retrain;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.learner.batch.TrainingBatch;
-import dev.millrace.learner.batch.TrainingBatch.Member;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
@@ -20,10 +19,6 @@ final class RecomputedBatch {
 
     RecomputedBatch(Algorithm algorithm) {
         this.algorithm = algorithm;
-    }
-
-    TrainingBatch of(TrainingBatch recorded) {
-        return of(recorded, recorded.members().stream().map(Member::trajectory).toList());
     }
 
     /** @param trajectories in place of the recorded members */
