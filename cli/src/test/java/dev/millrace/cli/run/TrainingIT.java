@@ -191,7 +191,7 @@ class TrainingIT {
     void shouldLogItsRolesAndVersionsIntoItsFolder() throws Exception {
         assertThat(Files.readAllLines(directory.resolve("millrace.log")))
                 .anyMatch(line -> line.contains(" INFO  run=" + runId + " role=admission "))
-                .anyMatch(line -> line.contains(" INFO  run=" + runId + " role=learner version="));
+                .anyMatch(line -> line.contains(" run=" + runId + " role=learner version="));
     }
 
     @Test
