@@ -20,7 +20,6 @@ final class Arithmetic {
     private static final float SMALLEST_SCALE = 1e-30f;
 
     private final Precision precision;
-    private final boolean onDevice;
     private final Map<String, Value> weights;
     private final Map<String, WholeTensor> cut;
     private final Map<Value, Row> quantised = new IdentityHashMap<>();
@@ -29,20 +28,17 @@ final class Arithmetic {
     private record Row(Value integers, Value scale) {}
 
     /** @param cut what lies in several tensors, by its name */
-    private Arithmetic(
-            Precision precision, boolean onDevice, Map<String, Value> weights, Map<String, WholeTensor> cut) {
+    private Arithmetic(Precision precision, Map<String, Value> weights, Map<String, WholeTensor> cut) {
         this.precision = precision;
-        this.onDevice = onDevice;
         this.weights = weights;
         this.cut = cut;
     }
 
     /**
      * Declares the weights as inputs of the graph, in the form that the precision reads.
-     *
-     * @param onDevice whether it has products of bfloat16: matrices are of bfloat16 then, where it is the precision
+     * A device has products of bfloat16: matrices are of bfloat16 there, where it is the precision.
      */
-    static Arithmetic declare(DecoderShape shape, GraphBuilder graph, Precision precision, boolean onDevice) {
+    static Arithmetic declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
         Map<String, Value> weights = new LinkedHashMap<>();
         for (TensorSpec spec : shape.tensors()) {
             String name = spec.name();
@@ -54,21 +50,22 @@ final class Arithmetic {
                 weights.put(integers, graph.input(integers, ElementType.INT8, Shape.of(in, out)));
                 weights.put(scales, graph.input(scales, ElementType.FLOAT, Shape.of(1, out)));
             } else {
-                ElementType type =
-                        onDevice && precision == Precision.BF16 && spec.dims().size() > 1
-                                ? ElementType.BFLOAT16
-                                : ElementType.FLOAT;
+                ElementType type = graph.onDevice()
+                                && precision == Precision.BF16
+                                && spec.dims().size() > 1
+                        ? ElementType.BFLOAT16
+                        : ElementType.FLOAT;
                 weights.put(name, graph.input(name, type, Shape.of(spec.dimsArray())));
             }
         }
         Map<String, WholeTensor> cut = new LinkedHashMap<>();
         shape.wholes().stream().filter(WholeTensor::isCut).forEach(whole -> cut.put(whole.name(), whole));
-        return new Arithmetic(precision, onDevice, weights, cut);
+        return new Arithmetic(precision, weights, cut);
     }
 
     /** For another body of the same graph: what was computed in this one cannot be seen there. */
     Arithmetic elsewhere() {
-        return new Arithmetic(precision, onDevice, weights, cut);
+        return new Arithmetic(precision, weights, cut);
     }
 
     Map<String, Value> weights() {

@@ -69,9 +69,8 @@ public final class DecodeGraph {
     private final int capacity;
     private final Features features;
     private final Precision precision;
-    private final boolean onDevice;
-    private final GraphBuilder graph = new GraphBuilder("decode");
-    private final Operators ops = new Operators(graph);
+    private final GraphBuilder graph;
+    private final Operators ops;
 
     /**
      * What a graph can do beyond sampling from the whole distribution; what is not asked for costs nothing.
@@ -91,7 +90,8 @@ public final class DecodeGraph {
     }
 
     private DecodeGraph(DecoderShape shape, int capacity, Features features, Precision precision, boolean onDevice) {
-        this.onDevice = onDevice;
+        this.graph = new GraphBuilder("decode", onDevice);
+        this.ops = new Operators(graph);
         this.shape = shape;
         this.capacity = capacity;
         this.features = features;
@@ -115,7 +115,7 @@ public final class DecodeGraph {
     }
 
     private ModelProto write() {
-        Transformer transformer = Transformer.declare(shape, graph, precision, onDevice);
+        Transformer transformer = Transformer.declare(shape, graph, precision);
         Value steps = graph.input(STEPS, ElementType.INT64, Shape.SCALAR);
         Value lastToken = graph.input(LAST_TOKEN, ElementType.INT64, Shape.of(ROWS));
         Value past = graph.input(PAST, ElementType.INT64, Shape.of(ROWS));
@@ -226,7 +226,7 @@ public final class DecodeGraph {
 
     private TokenChoice choice() {
         if (!features.truncating()) {
-            return new PlainChoice(features.topLogProbs(), onDevice);
+            return new PlainChoice(features.topLogProbs());
         }
         Shape perSlot = Shape.of(ROWS, Dim.ONE);
         return new TruncatedChoice(
@@ -234,8 +234,7 @@ public final class DecodeGraph {
                 graph.input(TOP_P, ElementType.FLOAT, perSlot),
                 graph.input(MIN_P, ElementType.FLOAT, perSlot),
                 features.recordsKept() ? graph.input(RECORDS_KEPT, ElementType.FLOAT, perSlot) : null,
-                features.topLogProbs(),
-                onDevice);
+                features.topLogProbs());
     }
 
     /** [slots, 1, 1, capacity]: 0 for the rows of the cache that hold a key, far below any score for the rest. */
@@ -352,15 +351,12 @@ public final class DecodeGraph {
     /** Samples from {@code softmax(logits / temperature)} itself. */
     static final class PlainChoice implements TokenChoice {
         private final int top;
-        private final boolean onDevice;
 
         /**
          * @param top      how many of the likeliest tokens are recorded; 0 records none
-         * @param onDevice how {@link TokenChoice} sums
          */
-        PlainChoice(int top, boolean onDevice) {
+        PlainChoice(int top) {
             this.top = top;
-            this.onDevice = onDevice;
         }
 
         @Override
@@ -368,14 +364,14 @@ public final class DecodeGraph {
             Value logProbs = ops.logSoftmax(logits, -1);
             Value probs = ops.exp(logProbs);
             Value wanted = ops.unsqueeze(forced, 1);
-            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform, onDevice);
+            Value sampled = TokenChoice.inverseCdf(ops, probs, uniform);
             Value token = ops.where(ops.less(wanted, ops.graph().scalar(0L)), sampled, wanted);
             Value logProb = TokenChoice.pick(ops, logProbs, token);
             return new Chosen(
                     ops.squeeze(token, 1),
                     logProb,
                     ops.identity(logProb),
-                    TokenChoice.entropy(ops, probs, logProbs, onDevice),
+                    TokenChoice.entropy(ops, probs, logProbs),
                     new Notes(null, top(ops, logProbs, probs)));
         }
 
@@ -388,7 +384,7 @@ public final class DecodeGraph {
             Value ids = largest.get(1);
             Value taken = ops.neg(ops.gatherElements(probs, ids, 1));
             Value rest = ops.scatterElementsAdd(probs, ids, taken, 1); // p - p is exactly 0
-            return new Top(ids, largest.get(0), ops.log(TokenChoice.sum(ops, rest, false, onDevice)));
+            return new Top(ids, largest.get(0), ops.log(ops.reduceSum(rest, false, 1)));
         }
     }
 
@@ -408,7 +404,6 @@ public final class DecodeGraph {
         private final Value minP;
         private final @Nullable Value records;
         private final int top;
-        private final boolean onDevice;
 
         /**
          * @param topK    [slots, 1], the vocabulary's size or more to keep all
@@ -416,10 +411,8 @@ public final class DecodeGraph {
          * @param minP    [slots, 1], 0 to keep all
          * @param records [slots, 1], 1 for a slot whose kept tokens are recorded, else 0; null if there is none
          * @param top     how many of the likeliest tokens are recorded; 0 records none
-         * @param onDevice how {@link TokenChoice} sums
          */
-        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top, boolean onDevice) {
-            this.onDevice = onDevice;
+        TruncatedChoice(Value topK, Value topP, Value minP, @Nullable Value records, int top) {
             this.topK = topK;
             this.topP = topP;
             this.minP = minP;
@@ -431,7 +424,7 @@ public final class DecodeGraph {
         public Chosen choose(Operators ops, Value logits, Value forced, Value uniform) {
             Value zero = ops.graph().scalar(0f);
             Value logProbs = ops.logSoftmax(logits, -1);
-            Value entropy = TokenChoice.entropy(ops, ops.exp(logProbs), logProbs, onDevice);
+            Value entropy = TokenChoice.entropy(ops, ops.exp(logProbs), logProbs);
             List<Value> sorted = ops.sortDescending(logProbs);
             Value sortedProbs = ops.exp(sorted.get(0));
             long vocab = logits.dim(1).length();
@@ -440,21 +433,19 @@ public final class DecodeGraph {
                     ElementType.FLOAT);
 
             Value amongK = ops.where(ops.less(ranks, topK), sortedProbs, zero);
-            Value reached = TokenChoice.sumsBefore(ops, amongK, onDevice);
-            Value enough = ops.mul(topP, TokenChoice.sum(ops, amongK, true, onDevice));
+            Value reached = TokenChoice.sumsBefore(ops, amongK);
+            Value enough = ops.mul(topP, ops.reduceSum(amongK, true, 1));
             Value nucleus = ops.where(ops.less(reached, enough), amongK, zero);
             Value least = ops.mul(minP, ops.slice(sortedProbs, 1, 0, 1));
             Value kept = ops.where(ops.lessOrEqual(least, nucleus), nucleus, zero);
 
             Value wanted = ops.unsqueeze(forced, 1);
             Value wantedRank = ops.cast(
-                    TokenChoice.sum(ops, ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, onDevice),
+                    ops.reduceSum(ops.where(ops.equal(sorted.get(1), wanted), ranks, zero), true, 1),
                     ElementType.INT64);
             Value rank = ops.where(
-                    ops.less(wanted, ops.graph().scalar(0L)),
-                    TokenChoice.inverseCdf(ops, kept, uniform, onDevice),
-                    wantedRank);
-            Value total = TokenChoice.sum(ops, kept, false, onDevice);
+                    ops.less(wanted, ops.graph().scalar(0L)), TokenChoice.inverseCdf(ops, kept, uniform), wantedRank);
+            Value total = ops.reduceSum(kept, false, 1);
             return new Chosen(
                     TokenChoice.pick(ops, sorted.get(1), rank),
                     ops.log(ops.div(TokenChoice.pick(ops, kept, rank), total)),
@@ -472,8 +463,7 @@ public final class DecodeGraph {
             Value zero = ops.graph().scalar(0f);
             Value drawn = ops.where(ops.less(wanted, ops.graph().scalar(0L)), ops.mul(kept, records), zero);
             Value isKept = ops.less(zero, drawn);
-            Value counts = ops.cast(
-                    TokenChoice.sum(ops, ops.cast(isKept, ElementType.FLOAT), false, onDevice), ElementType.INT64);
+            Value counts = ops.cast(ops.reduceSum(ops.cast(isKept, ElementType.FLOAT), false, 1), ElementType.INT64);
             return new Kept(ops.compress(sortedIds, isKept, KEPT_OF_A_STEP), counts);
         }
 
@@ -496,7 +486,7 @@ public final class DecodeGraph {
             return new Top(
                     ops.slice(sorted.get(1), 1, 0, top),
                     ops.slice(logProbs, 1, 0, top),
-                    ops.log(TokenChoice.sum(ops, rest, false, onDevice)));
+                    ops.log(ops.reduceSum(rest, false, 1)));
         }
     }
 }

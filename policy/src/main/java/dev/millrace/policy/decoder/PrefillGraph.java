@@ -44,8 +44,8 @@ public final class PrefillGraph {
      * @param hasPast  whether there are tokens before the new ones: P is above 0
      */
     public static ModelProto model(DecoderShape shape, Precision precision, boolean onDevice, boolean hasPast) {
-        GraphBuilder graph = new GraphBuilder("prefill");
-        Transformer transformer = Transformer.declare(shape, graph, precision, onDevice);
+        GraphBuilder graph = new GraphBuilder("prefill", onDevice);
+        Transformer transformer = Transformer.declare(shape, graph, precision);
         Dim batch = Dim.symbol("B");
         Dim length = Dim.symbol("L");
         Value tokens = graph.input(TOKENS, ElementType.INT64, Shape.of(batch, length));

@@ -65,27 +65,25 @@ interface TokenChoice {
      * and {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is
      * always a place.
      */
-    static Value inverseCdf(Operators ops, Value probs, Value uniform, boolean onDevice) {
+    static Value inverseCdf(Operators ops, Value probs, Value uniform) {
         long vocab = probs.dim(1).length();
         if (vocab > 4 * BLOCK) {
-            return inverseCdfInBlocks(ops, probs, uniform, onDevice);
+            return inverseCdfInBlocks(ops, probs, uniform);
         }
         Value running = ops.cumSum(probs, 1, false);
         Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, vocab - 1, vocab));
-        return ops.cast(countUpTo(ops, running, threshold, onDevice), ElementType.INT64);
+        return ops.cast(countUpTo(ops, running, threshold), ElementType.INT64);
     }
 
     /** First the block, by the sums of the blocks, then the place in it, by the running sums within it; each as above. */
-    private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform, boolean onDevice) {
+    private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform) {
         Value cut = cut(ops, probs);
         Dim slots = cut.dim(0);
         long blocks = cut.dim(1).length();
-        Value sums = onDevice
-                ? ops.squeeze(ops.matMul(cut, ops.expand(ops.graph().scalar(1f), Shape.of(BLOCK, 1))), 2)
-                : ops.reduceSum(cut, false, 2);
+        Value sums = ops.reduceSum(cut, false, 2);
         Value running = ops.cumSum(sums, 1, false);
         Value threshold = ops.mul(ops.unsqueeze(uniform, 1), ops.slice(running, 1, blocks - 1, blocks));
-        Value block = ops.cast(countUpTo(ops, running, threshold, onDevice), ElementType.INT64);
+        Value block = ops.cast(countUpTo(ops, running, threshold), ElementType.INT64);
         Value before = ops.gatherElements(ops.cumSum(sums, 1, true), block, 1);
         Value inBlock = ops.expand(ops.unsqueeze(block, 2), Shape.of(slots, Dim.ONE, Dim.of(BLOCK)));
         Value within =
@@ -93,21 +91,21 @@ interface TokenChoice {
         // below the block's sum, whatever was rounded: the block was chosen because its sum is not 0
         Value most = ops.mul(ops.slice(within, 1, BLOCK - 1, BLOCK), Math.nextDown(1f));
         Value left = ops.sub(threshold, before);
-        Value place = countUpTo(ops, within, ops.where(ops.less(left, most), left, most), onDevice);
+        Value place = countUpTo(ops, within, ops.where(ops.less(left, most), left, most));
         return ops.add(ops.mul(block, ops.graph().scalar(BLOCK)), ops.cast(place, ElementType.INT64));
     }
 
-    private static Value countUpTo(Operators ops, Value running, Value threshold, boolean onDevice) {
-        return sum(ops, ops.cast(ops.lessOrEqual(running, threshold), ElementType.FLOAT), true, onDevice);
+    private static Value countUpTo(Operators ops, Value running, Value threshold) {
+        return ops.reduceSum(ops.cast(ops.lessOrEqual(running, threshold), ElementType.FLOAT), true, 1);
     }
 
     /**
      * Running sums along axis 1, without each place's own. On a device they are sums within a block, and of the blocks before it:
      * it adds up every sum from its start, which takes as many additions as the square of the length.
      */
-    static Value sumsBefore(Operators ops, Value x, boolean onDevice) {
+    static Value sumsBefore(Operators ops, Value x) {
         long length = x.dim(1).length();
-        if (!onDevice || length <= 4 * BLOCK) {
+        if (!ops.graph().onDevice() || length <= 4 * BLOCK) {
             return ops.cumSum(x, 1, true);
         }
         Value cut = cut(ops, x);
@@ -126,18 +124,8 @@ interface TokenChoice {
         return ops.reshape(padded, Shape.of(x.dim(0), Dim.of(blocks), Dim.of(BLOCK)));
     }
 
-    /** Sums along axis 1; on a device a product with ones, which is there a hundred times as fast as a reduction. */
-    static Value sum(Operators ops, Value x, boolean keepAxis, boolean onDevice) {
-        if (!onDevice) {
-            return ops.reduceSum(x, keepAxis, 1);
-        }
-        Value ones = ops.expand(ops.graph().scalar(1f), Shape.of(x.dim(1), Dim.ONE));
-        Value sums = ops.matMul(x, ones);
-        return keepAxis ? sums : ops.squeeze(sums, 1);
-    }
-
-    static Value entropy(Operators ops, Value probs, Value logProbs, boolean onDevice) {
-        return ops.neg(sum(ops, ops.mul(probs, logProbs), false, onDevice));
+    static Value entropy(Operators ops, Value probs, Value logProbs) {
+        return ops.neg(ops.reduceSum(ops.mul(probs, logProbs), false, 1));
     }
 
     static Value pick(Operators ops, Value perToken, Value index) {

@@ -31,13 +31,12 @@ final class Transformer {
 
     /** Declares the weights as inputs of the graph; of float32. */
     static Transformer declare(DecoderShape shape, GraphBuilder graph) {
-        return declare(shape, graph, Precision.F32, false);
+        return declare(shape, graph, Precision.F32);
     }
 
     /** Declares the weights as inputs of the graph, in the form that the precision reads there. */
-    static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision, boolean onDevice) {
-        return new Transformer(
-                shape, new Operators(graph), Arithmetic.declare(shape, graph, precision, onDevice), Routing.OWN);
+    static Transformer declare(DecoderShape shape, GraphBuilder graph, Precision precision) {
+        return new Transformer(shape, new Operators(graph), Arithmetic.declare(shape, graph, precision), Routing.OWN);
     }
 
     /** The same layers with the same weights, whose experts are chosen in another way. */

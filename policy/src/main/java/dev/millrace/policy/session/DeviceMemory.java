@@ -235,9 +235,14 @@ final class DeviceMemory {
             return tensors;
         }
 
-        /** Its tensors, which are there. */
+        /** Its tensors, which are there unless a step failed between some of them. */
         Map<String, Tensor> tensors() {
-            return Objects.requireNonNull(tensors);
+            Map<String, Tensor> there = tensors;
+            if (there == null || writes == SPOILED) {
+                throw new IllegalStateException("a step failed on device " + engine.device() + " after it had written"
+                        + " some tensors of this set; restore the state from the last version");
+            }
+            return there;
         }
 
         private Tensor flat(TensorSpec spec) {

@@ -24,10 +24,10 @@ class RunningSumsTest {
     @ParameterizedTest
     @ValueSource(ints = {5, 256, 640, 1_000, 20_001})
     void shouldBeTheSumsWhateverTheBlocks(int length) {
-        GraphBuilder graph = new GraphBuilder("sums");
+        GraphBuilder graph = new GraphBuilder("sums", true);
         Operators ops = new Operators(graph);
         Value x = graph.input("x", ElementType.FLOAT, Shape.of(ROWS, length));
-        graph.output("exclusive", TokenChoice.sumsBefore(ops, x, true));
+        graph.output("exclusive", TokenChoice.sumsBefore(ops, x));
         SplittableRandom random = new SplittableRandom(length);
         float[] values = new float[ROWS * length];
         for (int i = 0; i < values.length; i++) {
@@ -59,11 +59,11 @@ class RunningSumsTest {
             values[i] = i % 64 == 0 || i % 3 == 0 ? 0 : (float) random.nextDouble(1.0 / length);
             total += values[i];
         }
-        GraphBuilder graph = new GraphBuilder("draw");
+        GraphBuilder graph = new GraphBuilder("draw", onDevice);
         Operators ops = new Operators(graph);
         Value x = graph.input("x", ElementType.FLOAT, Shape.of(1, length));
         Value uniform = graph.input("uniform", ElementType.FLOAT, Shape.of(1));
-        graph.output("place", TokenChoice.inverseCdf(ops, x, uniform, onDevice));
+        graph.output("place", TokenChoice.inverseCdf(ops, x, uniform));
         Session.Options options = new Session.Options(OptionalInt.empty(), false, 1, false, true, Map.of(), Map.of());
         try (Session session = Session.compile(graph.model().toByteArray(), options);
                 Tensor in = Tensor.of(values, 1, length)) {

@@ -8,12 +8,20 @@ import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Shapes;
 import dev.millrace.policy.decoder.TensorSpec;
+import dev.millrace.policy.onnx.Dim;
+import dev.millrace.policy.onnx.ElementType;
+import dev.millrace.policy.onnx.GraphBuilder;
+import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
+import dev.millrace.policy.onnx.Value;
 import dev.millrace.policy.ort.Tensor;
+import dev.millrace.policy.weights.DeviceValues;
 import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.TensorSet;
 import dev.millrace.policy.weights.Weights;
 import java.util.Arrays;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 
 /** What is done by graphs where values are not in the host's memory, on the CPU. */
@@ -188,6 +196,30 @@ class DeviceMemoryTest {
             assertThat(anew.tensors().get(name).floats()[0]).isEqualTo(1f);
         }
         assertThat(written.isClosed()).as("the set was written").isTrue();
+    }
+
+    @Test
+    void shouldNotGiveBackWhatAFailedStepLeft() {
+        DeviceMemory memory = new DeviceMemory(Engine.cpuAsDevice());
+        TensorSet gradient = new TensorSet(SHAPE.tensors());
+        TensorSet weights = new TensorSet(SHAPE.tensors());
+        memory.forWriting(weights, true).own();
+        DeviceMemory.Copy values = memory.forWriting(gradient, true);
+        GraphBuilder graph = new GraphBuilder("half");
+        Shape flat = Shape.of(Dim.symbol("N"));
+        Value in = graph.input(DeviceValues.VALUES, ElementType.FLOAT, flat);
+        Value weight = graph.input("weight", ElementType.FLOAT, flat);
+        graph.output(DeviceValues.next("weight"), new Operators(graph).add(in, weight));
+        TensorSpec last = SHAPE.tensors().get(SHAPE.tensors().size() - 1);
+        assertThatThrownBy(() -> values.update(graph.whole(), Map.of("weight", weights), Map.of("factor", spec -> {
+                    if (spec.equals(last)) {
+                        throw new IllegalStateException("out of memory");
+                    }
+                    return 1;
+                })))
+                .hasMessage("out of memory");
+        assertThatThrownBy(() -> weights.values(last.name()))
+                .hasMessageStartingWith("a step failed on device cpu after it had written some tensors");
     }
 
     @Test
