@@ -531,7 +531,6 @@ class RunLogIT {
         }
     }
 
-    /** Returns when the broker knows of it, which is a moment after the controller's answer. */
     /** All records of a compacted topic, as with its end after a power loss. */
     private static void loseAll(Admin admin, String topic) throws Exception {
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
