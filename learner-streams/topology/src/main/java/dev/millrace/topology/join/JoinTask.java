@@ -72,6 +72,9 @@ public final class JoinTask implements DecisionTask<Arrival> {
 
     private final JoinConfig config;
     private final Algorithm algorithm;
+    /** What the algorithm's stages read of a rollout. */
+    private final Set<StageInput> inputs;
+
     private final RunContext context;
     private final Map<JoinSide, RecordReader<Arrival>> readers;
     /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
@@ -105,6 +108,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             Consumer<TaskOutput> sink) {
         this.config = config;
         this.algorithm = algorithm;
+        this.inputs = algorithm.inputs();
         this.context = context;
         this.readers = readers;
         this.partition = partition;
@@ -344,9 +348,9 @@ public final class JoinTask implements DecisionTask<Arrival> {
             leave(OutcomeReason.UNFINISHED, join.rollout(), streamTimeMs, join.unfinished());
             return;
         }
-        Trajectory trajectory = join.trajectory(context.run(), algorithm.inputs(), this::at);
+        Trajectory trajectory = join.trajectory(context.run(), inputs, this::at);
         Optional<StageInput> missing =
-                TrajectoryNotes.of(trajectory, algorithm.inputs()).missing();
+                TrajectoryNotes.of(trajectory, inputs).missing();
         if (missing.isPresent()) {
             refuse(join.rollout(), PendingJoin.missing(missing.get()));
             return;
