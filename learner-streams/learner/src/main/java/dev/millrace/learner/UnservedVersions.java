@@ -3,20 +3,24 @@ package dev.millrace.learner;
 import dev.millrace.schemas.ServerRole;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.LongUnaryOperator;
 
 /**
  * Decides who does not serve what was published long ago.
  *
- * <p>A server at version s is late by the age of version s+1, however many came after it; a role without any server is
- * late by the age of the oldest version that nobody can have taken up. Ages count from the publication, or from when
- * somebody began to watch, if that was later: after a night's rest nobody is late.
+ * <p>A server at version s is late by the age of version s+1, however many came after it; a role without any server since
+ * the last one left. Ages count from the publication, or from when somebody began to watch, if that was later: after a
+ * night's rest nobody is late. Used by one thread.
  */
 final class UnservedVersions {
     private final long limitMs;
     private final long watchedSinceMs;
+    /** When somebody in the role was last seen. */
+    private final Map<ServerRole, Long> seenMs = new EnumMap<>(ServerRole.class);
 
     /**
      * One alarm.
@@ -55,8 +59,12 @@ final class UnservedVersions {
             }
         }
         for (ServerRole role : List.of(ServerRole.GENERATOR, ServerRole.SCORER)) {
-            long age = age(publishedAtMs.applyAsLong(0), nowMs);
-            if (age > limitMs && servers.stream().noneMatch(server -> server.role() == role)) {
+            if (servers.stream().anyMatch(server -> server.role() == role)) {
+                seenMs.put(role, nowMs);
+                continue;
+            }
+            long age = age(Math.max(publishedAtMs.applyAsLong(0), seenMs.getOrDefault(role, 0L)), nowMs);
+            if (age > limitMs) {
                 String name = role.name().toLowerCase(Locale.ROOT);
                 found.add(new Unserved(
                         "no " + name,
@@ -69,7 +77,7 @@ final class UnservedVersions {
         return found;
     }
 
-    private long age(long publishedAtMs, long nowMs) {
-        return nowMs - Math.max(publishedAtMs, watchedSinceMs);
+    private long age(long sinceMs, long nowMs) {
+        return nowMs - Math.max(sinceMs, watchedSinceMs);
     }
 }

@@ -50,6 +50,17 @@ class UnservedVersionsTest {
     }
 
     @Test
+    void shouldMissARoleSinceItsLastServerLeft() {
+        assertThat(unserved.find(10, List.of(generator("g", 10), scorer(10)), PUBLISHED, 60_000))
+                .isEmpty();
+        assertThat(unserved.find(10, List.of(generator("g", 10)), PUBLISHED, 65_000))
+                .isEmpty();
+        assertThat(unserved.find(10, List.of(generator("g", 10)), PUBLISHED, 66_000))
+                .extracting(UnservedVersions.Unserved::detail)
+                .containsExactly("no scorer serves any version; the newest is 10, and there has been none for 6 s");
+    }
+
+    @Test
     void shouldNotCountTheTimeBeforeAnybodyWatched() {
         UnservedVersions resumed = new UnservedVersions(5_000, 50_000);
         assertThat(resumed.find(10, List.of(generator("g", 3)), PUBLISHED, 54_000))
