@@ -1,0 +1,142 @@
+package dev.millrace.docs.reference;
+
+import dev.millrace.workloads.Curve;
+import dev.millrace.workloads.Curve.LoadReport;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.PointResult;
+import dev.millrace.workloads.PointResult.Limit;
+import dev.millrace.workloads.SettingsLabel;
+import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;
+import dev.millrace.workloads.closed.ClosedRun;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/** The tables of {@code docs/measurements/load.md}, from the reports in {@code load-tests/results}. */
+final class LoadTables {
+    private static final Path RESULTS = Path.of("..", "load-tests", "results");
+    private static final List<String> OPEN =
+            List.of("knee", "knee-again", "replicated", "exactly-once", "state", "threads", "partitions", "lengths");
+    private static final List<String> CLOSED =
+            List.of("closed-plain", "closed-eta", "closed-tail", "closed-batch", "closed-update", "closed-cache");
+
+    private LoadTables() {}
+
+    /** By the name that the page's marker has. */
+    static Map<String, String> all() throws IOException {
+        return Map.of("knees", knees(), "closed loops", closedLoops());
+    }
+
+    private static String knees() throws IOException {
+        StringBuilder table = new StringBuilder(Tables.head(
+                "workload, curve",
+                "copy MB/s",
+                "knee, rollouts/s",
+                "of the copy",
+                "end to end p50, p99 ms, at the highest rate followed",
+                "limited beyond it by",
+                "processor load there",
+                "commit"));
+        for (String name : OPEN) {
+            LoadReport report = JsonFile.read(report(name), LoadReport.class);
+            for (Curve curve : report.curves()) {
+                table.append(knee(name, report.origin().commit(), curve));
+            }
+        }
+        return table.toString();
+    }
+
+    private static String knee(String name, String commit, Curve curve) {
+        Comparator<PointResult> byRate = Comparator.comparingDouble(PointResult::offered);
+        PointResult followed = curve.points().stream()
+                .filter(point -> point.limit() == Limit.LOAD)
+                .max(byRate)
+                .orElseThrow();
+        Optional<PointResult> beyond = curve.points().stream()
+                .filter(point -> point.limit() != Limit.LOAD)
+                .min(byRate);
+        return Tables.row(
+                labelled(name, curve.settings()),
+                number(curve.baseline().copyMegabytesPerSecond(), 0),
+                number(curve.knee().rate(), 0),
+                number(followed.ofBaseline(), 2),
+                number(followed.endToEnd().p50(), 0) + ", "
+                        + number(followed.endToEnd().p99(), 0) + " at " + number(followed.offered(), 0) + "/s",
+                beyond.map(point -> point.limit().words()).orElse(""),
+                beyond.map(point -> number(point.processorLoad(), 2)).orElse(""),
+                commit);
+    }
+
+    private static String closedLoops() throws IOException {
+        StringBuilder table = new StringBuilder(Tables.head(
+                "workload",
+                "run",
+                "ms per step",
+                "of the plain loop",
+                "tokens/s",
+                "of the synchronous run",
+                "s to the reward",
+                "reward of the last steps",
+                "versions behind",
+                "ESS ratio",
+                "idle: generator, scorer, learner",
+                "commit"));
+        for (String name : CLOSED) {
+            ClosedReport report = JsonFile.read(report(name), ClosedReport.class);
+            for (ClosedCurve curve : report.curves()) {
+                String label = labelled(name, curve.settings());
+                String commit = report.origin().commit();
+                if (curve.plain() != null) {
+                    table.append(run(label, "plain loop", curve.plain(), curve.plain(), commit));
+                    label = "";
+                }
+                for (ClosedRun run : curve.runs()) {
+                    String eta = run.settings().getOrDefault("admission.eta", "2");
+                    table.append(run(label, "eta " + eta, run, curve.plain(), commit));
+                    label = "";
+                }
+            }
+        }
+        return table.toString();
+    }
+
+    private static String run(String label, String name, ClosedRun run, @Nullable ClosedRun plain, String commit) {
+        return Tables.row(
+                label,
+                name,
+                number(run.millisPerStep(), 0),
+                plain == null ? "" : number(run.millisPerStep() / plain.millisPerStep(), 2),
+                number(run.tokensPerSecond(), 0),
+                number(run.speedUp(), 1),
+                run.secondsToReward() < 0 ? "" : number(run.secondsToReward(), 1),
+                number(run.lastReward(), 2),
+                number(run.staleness(), 1),
+                number(run.essRatio(), 2),
+                run.idle().isEmpty()
+                        ? ""
+                        : idle(run, "generator") + ", " + idle(run, "scorer") + ", " + idle(run, "learner"),
+                commit);
+    }
+
+    private static String idle(ClosedRun run, String role) {
+        return run.idle().containsKey(role) ? number(100 * run.idle().get(role), 0) + " %" : "-";
+    }
+
+    private static String labelled(String name, Map<String, String> settings) {
+        return "`" + name + "`" + (settings.isEmpty() ? "" : ": " + SettingsLabel.of(settings));
+    }
+
+    private static Path report(String name) {
+        return RESULTS.resolve(name).resolve("report.json");
+    }
+
+    private static String number(double value, int decimals) {
+        return String.format(Locale.ROOT, "%,." + decimals + "f", value);
+    }
+}
