@@ -1,5 +1,6 @@
 package dev.millrace.docs.reference;
 
+import dev.millrace.workloads.Baseline;
 import dev.millrace.workloads.Curve;
 import dev.millrace.workloads.Curve.LoadReport;
 import dev.millrace.workloads.JsonFile;
@@ -23,6 +24,7 @@ final class LoadTables {
     private static final Path RESULTS = Path.of("..", "load-tests", "results");
     private static final List<String> OPEN =
             List.of("knee", "knee-again", "replicated", "exactly-once", "state", "threads", "partitions", "lengths");
+    private static final List<String> FIXED = List.of("commit-interval", "slow-learner", "failures", "backlog", "kill");
     private static final List<String> CLOSED =
             List.of("closed-plain", "closed-eta", "closed-tail", "closed-batch", "closed-update", "closed-cache");
 
@@ -30,7 +32,15 @@ final class LoadTables {
 
     /** By the name that the page's marker has. */
     static Map<String, String> all() throws IOException {
-        return Map.of("knees", knees(), "closed loops", closedLoops());
+        return Map.of(
+                "knees",
+                knees(),
+                "saturation",
+                saturation(),
+                "fixed rates",
+                fixedRates(),
+                "closed loops",
+                closedLoops());
     }
 
     private static String knees() throws IOException {
@@ -71,6 +81,63 @@ final class LoadTables {
                 beyond.map(point -> point.limit().words()).orElse(""),
                 beyond.map(point -> number(point.processorLoad(), 2)).orElse(""),
                 commit);
+    }
+
+    private static String saturation() throws IOException {
+        StringBuilder table = new StringBuilder(Tables.head(
+                "generators",
+                "published at full speed",
+                "making records takes of their time",
+                "us per record",
+                "commit"));
+        LoadReport report = JsonFile.read(report("saturation"), LoadReport.class);
+        for (Curve curve : report.curves()) {
+            Baseline measured = curve.baseline();
+            table.append(Tables.row(
+                    number(measured.generators(), 0),
+                    number(measured.publishRolloutsPerSecond(), 0) + " rollouts/s, "
+                            + number(measured.publishMegabytesPerSecond(), 0) + " MB/s",
+                    number(100 * measured.generatorShare(), 0) + " %",
+                    number(measured.ownMicros(), 1),
+                    report.origin().commit()));
+        }
+        return table.toString();
+    }
+
+    private static String fixedRates() throws IOException {
+        StringBuilder table = new StringBuilder(Tables.head(
+                "workload, curve",
+                "rollouts/s published",
+                "into batches",
+                "end to end p50, p99 ms",
+                "tokens trained on",
+                "versions behind",
+                "ESS ratio",
+                "s until the backlog is worked off",
+                "s without a batch, until caught up after a kill",
+                "commit"));
+        for (String name : FIXED) {
+            LoadReport report = JsonFile.read(report(name), LoadReport.class);
+            for (Curve curve : report.curves()) {
+                for (PointResult point : curve.points()) {
+                    table.append(Tables.row(
+                            labelled(name, curve.settings()),
+                            number(point.offered(), 0),
+                            number(point.achieved(), 0),
+                            number(point.endToEnd().p50(), 0) + ", "
+                                    + number(point.endToEnd().p99(), 0),
+                            number(100 * point.trainedShare(), 0) + " %",
+                            number(point.stalenessMean(), 1),
+                            number(point.ess(), 2),
+                            point.drainSeconds() < 0 ? "" : number(point.drainSeconds(), 1),
+                            point.gapSeconds() < 0
+                                    ? ""
+                                    : number(point.gapSeconds(), 2) + ", " + number(point.recoverySeconds(), 1),
+                            report.origin().commit()));
+                }
+            }
+        }
+        return table.toString();
     }
 
     private static String closedLoops() throws IOException {
