@@ -8,7 +8,6 @@ import dev.millrace.report.Conclusion.Health;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
-import dev.millrace.report.SampleMean;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
@@ -19,6 +18,7 @@ import dev.millrace.workloads.closed.ClosedRun.ClosedStep;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.DoubleSummaryStatistics;
 import java.util.List;
 import java.util.Locale;
 import java.util.function.Consumer;
@@ -167,23 +167,19 @@ public final class ClosedLoopReport {
 
     private static Conclusion conclusion(ClosedReport of) {
         String asked = "What is gained over sampling and training in turns?";
-        SampleMean gain = SampleMean.of(rows(of).stream()
+        DoubleSummaryStatistics gain = rows(of).stream()
                 .filter(row -> !row.run().synchronous())
                 .mapToDouble(row -> row.run().speedUp())
-                .toArray());
-        if (gain.values() == 0) {
+                .summaryStatistics();
+        if (gain.getCount() == 0) {
             return Conclusion.of(asked, "not known: no run but the synchronous ones was measured", Health.NONE);
         }
-        return Conclusion.of(
-                        asked,
-                        String.format(Locale.ROOT, "%.2f times the tokens per second", gain.mean()),
-                        gain.low() > 1 || gain.values() == 1 && gain.mean() > 1 ? Health.OK : Health.LOOK)
-                .resting("speed-up over the synchronous run", gain.shown("%.2f"))
-                .sure(
-                        gain.values() == 1
-                                ? "one run, so that there is no interval"
-                                : "95 % interval over " + gain.values()
-                                        + " runs, whatever their settings; each against the synchronous run of its curve");
+        String range = gain.getCount() == 1
+                ? String.format(Locale.ROOT, "%.2f", gain.getMin())
+                : String.format(Locale.ROOT, "%.2f to %.2f", gain.getMin(), gain.getMax());
+        return Conclusion.of(asked, range + " times the tokens per second", gain.getMin() > 1 ? Health.OK : Health.LOOK)
+                .resting("speed-up over the synchronous run of the same curve", range)
+                .sure("one run of each setting, so that there is no interval");
     }
 
     private static List<String> verdict(ClosedReport of) {
