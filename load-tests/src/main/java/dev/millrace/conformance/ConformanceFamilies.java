@@ -449,8 +449,8 @@ public final class ConformanceFamilies {
             float[] current = sequences.floats("old_logprobs");
             float[] reference = sequences.floats("ref_logprobs");
             double[] rewards = penalty.penalise(
-                    batch, sequences.doubles("token_level_scores"), current, reference, controller.initial());
-            double measured = penalty.measure(batch, current, reference);
+                    batch, sequences.doubles("token_level_scores"), current, current, reference, controller.initial());
+            double measured = penalty.measure(batch, current, current, reference);
             ObjectNode output = JsonNodeFactory.instance.objectNode();
             output.set("token_level_rewards", sequences.ragged(rewards));
             ObjectNode metrics = output.putObject("metrics");

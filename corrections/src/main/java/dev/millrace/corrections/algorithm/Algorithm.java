@@ -3,6 +3,7 @@ package dev.millrace.corrections.algorithm;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.objective.LossAggregation;
@@ -115,6 +116,15 @@ public record Algorithm(
                     "mode=recorded does not score at the step, and kl.kind=in_reward takes proximal log-probs of then;"
                             + " choose mode=decoupled, or kl.kind=in_loss");
         }
+        if ((mode == Mode.RECORDED || mode == Mode.BYPASS)
+                && kl.against()
+                        .filter(ReferenceConfig.Learner.class::isInstance)
+                        .isPresent()) {
+            throw new IllegalArgumentException("mode=" + mode.name().toLowerCase(Locale.ROOT)
+                    + " does not score at the step, and kl.reference.kind=learner takes the learner's log-probs of then;"
+                    + " choose mode=decoupled, or another kl.reference.kind");
+        }
+        requirePenaltyWeighedOnce(kl, mode, objective, weights);
         if (missingOldLogProbs == MissingOldLogProbs.INTERPOLATE) {
             requireOldUnread(objective, listed(rewards, advantage, rejection, masks));
         }
@@ -197,6 +207,35 @@ public record Algorithm(
                     + " gives the tokens of a sequence advantages of their own; choose an advantage with one per sequence,"
                     + " such as grpo, or another objective");
         }
+    }
+
+    private static void requirePenaltyWeighedOnce(KlConfig kl, Mode mode, Objective objective, WeightStage weights) {
+        if (!(kl instanceof KlConfig.InReward penalty && penalty.weighted())) {
+            return;
+        }
+        if (mode == Mode.BYPASS) {
+            throw new IllegalArgumentException(
+                    "kl.weighted=true weighs the penalty by proximal over behavior, and mode=bypass"
+                            + " takes behavior for proximal; set kl.weighted=false, or choose mode=decoupled");
+        }
+        if (weighsSequences(objective, weights)) {
+            throw new IllegalArgumentException("kl.weighted=true weighs a penalty in the reward, and "
+                    + weighing(objective, weights)
+                    + " weighs that reward with its sequence; set kl.weighted=false, or choose"
+                    + " weights per token");
+        }
+    }
+
+    private static boolean weighsSequences(Objective objective, WeightStage weights) {
+        return objective.weightsCompare().isEmpty()
+                ? objective.unit() == CorrectionUnit.SEQUENCE
+                : !(weights instanceof None) && weights.unit() == CorrectionUnit.SEQUENCE;
+    }
+
+    private static String weighing(Objective objective, WeightStage weights) {
+        return objective.weightsCompare().isEmpty()
+                ? "objective.kind=" + kind(objective)
+                : "weights.kind=" + kind(weights);
     }
 
     private static void requireRatios(Objective objective, WeightStage weights, Ess ess) {
@@ -388,11 +427,31 @@ public record Algorithm(
         return !objective.linear() || kl instanceof KlConfig.InLoss;
     }
 
+    /** What these settings leave undone, each a sentence with the keys that would change it. To be said where a run starts. */
+    public List<String> doubts() {
+        List<String> doubts = new ArrayList<>();
+        whyObjectiveCannotAct().ifPresent(doubts::add);
+        if (kl instanceof KlConfig.InReward penalty
+                && !penalty.weighted()
+                && mode != Mode.BYPASS
+                && !weighsSequences(objective, weights)) {
+            doubts.add(
+                    "the penalty of kl.kind=in_reward takes the behavior policy's tokens for the proximal policy's: with"
+                            + " kl.weighted=false, " + weighing(objective, weights)
+                            + (weights instanceof None
+                                            && objective.weightsCompare().isPresent()
+                                    ? " weighs nothing"
+                                    : " weighs a token without the penalties of later ones")
+                            + "; set kl.weighted=true, or weigh sequences");
+        }
+        return doubts;
+    }
+
     /**
      * Why the objective's trust region cannot act under these settings, as a sentence with the keys that would make it; empty
-     * if it can, or there is none. To be said where a run starts.
+     * if it can, or there is none.
      */
-    public Optional<String> whyObjectiveCannotAct() {
+    Optional<String> whyObjectiveCannotAct() {
         return inForce(objective, mode, minibatches, epochs, weights, rejection, masks)
                 .whyItCannotAct();
     }

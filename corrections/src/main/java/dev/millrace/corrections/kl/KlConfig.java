@@ -2,6 +2,7 @@ package dev.millrace.corrections.kl;
 
 import java.util.Locale;
 import java.util.Optional;
+import java.util.OptionalDouble;
 
 /** Whether and where the divergence from a reference policy counts. */
 public sealed interface KlConfig {
@@ -56,6 +57,7 @@ public sealed interface KlConfig {
                         + weighting.name().toLowerCase(Locale.ROOT));
             }
             plan(divergence, klLossType, weighting);
+            requireReference(reference);
         }
 
         /** The reverse divergence, with the estimator of least variance. */
@@ -87,15 +89,38 @@ public sealed interface KlConfig {
     }
 
     /**
-     * In the reward: a sequence's reward less {@code coefficient · Σ (log proximal − log reference)} over its trained
-     * tokens, from which the group's advantages are taken anew.
+     * In the reward: a sequence's reward less {@code coefficient · Σ penalty} over its trained tokens, from which the group's
+     * advantages are taken anew: see {@link InRewardPenalty}.
      *
+     * @param divergence direction of the KL
+     * @param weighted whether each token's penalty is weighed by proximal over behavior, truncated as the update's weights are;
+     *     a weight per sequence weighs the penalty already
      * @param coefficient coefficient
      * @param reference source of the reference's log-probs
      */
-    record InReward(CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
+    record InReward(KlDivergence divergence, boolean weighted, CoefficientConfig coefficient, ReferenceConfig reference)
+            implements KlConfig {
+        public InReward {
+            requireReference(reference);
+        }
+
+        /** The reverse divergence, unweighted. */
         public static InReward defaults() {
-            return new InReward(CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
+            return new InReward(
+                    KlDivergence.REVERSE, false, CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
+        }
+
+        /** @param cap bound of the update's own weights; empty where they have none */
+        public InRewardPenalty penalty(OptionalDouble cap) {
+            return weighted ? InRewardPenalty.weighted(divergence, cap) : new InRewardPenalty(divergence);
+        }
+    }
+
+    private static void requireReference(ReferenceConfig reference) {
+        if (reference instanceof ReferenceConfig.Learner) {
+            throw new IllegalArgumentException(
+                    "reference.kind=learner takes the learner for the policy to stay close to, and only"
+                            + " kl.kind=centred charges the sampler for that; choose recorded or version, or kl.kind=centred");
         }
     }
 
@@ -105,7 +130,7 @@ public sealed interface KlConfig {
      *
      * @param discount discount of the drift of later tokens, in [0, 1]; 0 ignores it
      * @param coefficient coefficient
-     * @param reference source of the reference's log-probs
+     * @param reference source of the log-probs that the sampler's are compared with
      */
     record Centred(double discount, CoefficientConfig coefficient, ReferenceConfig reference) implements KlConfig {
         public Centred {

@@ -12,13 +12,14 @@ import java.util.Set;
 
 /**
  * The penalty of {@link InRewardPenalty} as the first stage that shapes rewards: a sequence's reward less
- * {@code c · Σ (log proximal − log reference)} over its own trained tokens.
+ * {@code c · Σ penalty} over its own trained tokens, proximal being the policy kept near the reference.
  *
  * <p>Unit: sequence.
  *
  * @param coefficient c, as the controller left it; finite, at least 0
+ * @param penalty of each token
  */
-public record KlInReward(double coefficient) implements RewardStage {
+public record KlInReward(double coefficient, InRewardPenalty penalty) implements RewardStage {
     public KlInReward {
         if (!(coefficient >= 0 && coefficient < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("KL coefficient must be finite and not negative: " + coefficient);
@@ -32,19 +33,19 @@ public record KlInReward(double coefficient) implements RewardStage {
 
     @Override
     public Set<StageInput> inputs() {
-        return Set.of(StageInput.PROXIMAL, StageInput.REFERENCE);
+        return Set.of(StageInput.BEHAVIOR, StageInput.PROXIMAL, StageInput.REFERENCE);
     }
 
     @Override
     public StageOutcome apply(StageBatch batch) {
         TokenBatch own = batch.facts().tokens();
-        double[] perToken = new InRewardPenalty()
-                .penalise(
-                        own,
-                        new double[own.tokenCount()],
-                        batch.facts().vector(StageInput.PROXIMAL),
-                        batch.facts().vector(StageInput.REFERENCE),
-                        coefficient);
+        double[] perToken = penalty.penalise(
+                own,
+                new double[own.tokenCount()],
+                batch.facts().vector(StageInput.PROXIMAL),
+                batch.facts().vector(StageInput.BEHAVIOR),
+                batch.facts().vector(StageInput.REFERENCE),
+                coefficient);
         double[] rewards = batch.rewards().clone();
         double sum = 0;
         for (int s = 0; s < rewards.length; s++) {

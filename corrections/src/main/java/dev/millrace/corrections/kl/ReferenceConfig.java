@@ -1,6 +1,6 @@
 package dev.millrace.corrections.kl;
 
-/** Where the log-probs of the reference policy come from. */
+/** Where the log-probs that a divergence is measured against come from. */
 public sealed interface ReferenceConfig {
 
     /** From the trajectories. */
@@ -27,4 +27,7 @@ public sealed interface ReferenceConfig {
             return new Version(0);
         }
     }
+
+    /** From the learner as the step starts; for {@code kl.kind=centred}. */
+    record Learner() implements ReferenceConfig {}
 }

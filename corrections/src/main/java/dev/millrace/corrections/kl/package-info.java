@@ -16,7 +16,7 @@
  * Tokens sampled by a behavior policy {@code μ} need the weight {@code w = q/μ}, and then it matters whether {@code w}
  * is differentiated: {@code sg[w] k2}, {@code w k1} and {@code w k3} optimise KL(q‖p); {@code sg[w] k1} nothing;
  * {@code sg[w] k3} KL(p‖q); {@code w k2} the f-divergence {@code E_q[d²/2]}. As a penalty in the reward only k1 is
- * right.
+ * right for KL(q‖p), and {@code 1 − r} for KL(p‖q).
  *
  * <p>{@link dev.millrace.corrections.kl.KlPlan} returns the estimator that serves a purpose and rejects the others with
  * the reason. All of this is per token, at the contexts that were visited. A loss term does not include how the policy

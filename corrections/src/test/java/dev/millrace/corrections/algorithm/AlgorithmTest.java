@@ -7,7 +7,11 @@ import static org.assertj.core.api.Assertions.within;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.KlDivergence;
+import dev.millrace.corrections.kl.KlWeighting;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.Aspo;
 import dev.millrace.corrections.objective.BypassPpoClip;
@@ -234,6 +238,59 @@ class AlgorithmTest {
         refused(() -> topr.with(a -> a.advantage(Gae.defaults())), "advantage.kind=gae", "such as grpo");
         assertThat(topr.with(a -> a.kl(KlConfig.InReward.defaults())).objective())
                 .isEqualTo(new Topr());
+    }
+
+    @Test
+    void shouldWeighAPenaltyInTheRewardOnceAndSayWhereNothingDoes() {
+        KlConfig.InReward plain = KlConfig.InReward.defaults();
+        KlConfig weighted = new KlConfig.InReward(plain.divergence(), true, plain.coefficient(), plain.reference());
+
+        assertThat(Algorithm.variant("none").with(a -> a.kl(plain)).doubts())
+                .singleElement()
+                .asString()
+                .contains("kl.weighted=false, weights.kind=none weighs nothing; set kl.weighted=true");
+        assertThat(PLAIN.with(a -> a.weights(Token.defaults()).kl(plain)).doubts())
+                .singleElement()
+                .asString()
+                .contains("weights.kind=token weighs a token without the penalties of later ones");
+        assertThat(PLAIN.with(a -> a.weights(Token.defaults()).kl(weighted)).doubts())
+                .isEmpty();
+        assertThat(Algorithm.variant("sequence_tis").with(a -> a.kl(plain)).doubts())
+                .isEmpty();
+        refused(
+                () -> Algorithm.variant("sequence_tis").with(a -> a.kl(weighted)),
+                "kl.weighted=true",
+                "weights.kind=sequence weighs that reward with its sequence");
+        refused(
+                () -> Algorithm.variant("topr").with(a -> a.kl(weighted)),
+                "objective.kind=topr weighs that reward",
+                "kl.weighted=false");
+        refused(
+                () -> Algorithm.variant("bypass_ppo_clip").with(a -> a.kl(weighted)),
+                "mode=bypass takes behavior for proximal");
+    }
+
+    @Test
+    void shouldTakeTheLearnerForAReferenceOnlyWhereItIsScoredAndCharged() {
+        CoefficientConfig much = CoefficientConfig.Fixed.defaults();
+        ReferenceConfig learner = new ReferenceConfig.Learner();
+        KlConfig centred = new KlConfig.Centred(0, much, learner);
+
+        assertThat(PLAIN.with(a -> a.kl(centred)).kl()).isEqualTo(centred);
+        refused(
+                () -> PLAIN.with(a -> a.mode(Mode.RECORDED).kl(centred)),
+                "mode=recorded does not score at the step",
+                "kl.reference.kind=learner");
+        refused(
+                () -> Algorithm.variant("bypass_ppo_clip").with(a -> a.kl(centred)),
+                "mode=bypass does not score at the step");
+        refused(
+                () -> new KlConfig.InReward(KlDivergence.REVERSE, false, much, learner),
+                "reference.kind=learner",
+                "kl.kind=centred");
+        refused(
+                () -> new KlConfig.InLoss(KlDivergence.REVERSE, "", KlWeighting.DETACHED, much, learner),
+                "reference.kind=learner");
     }
 
     @Test

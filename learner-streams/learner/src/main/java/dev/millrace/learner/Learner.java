@@ -95,7 +95,7 @@ public final class Learner implements AutoCloseable {
         this.meters = new LearnerMeters(context.registry(), connection.alarms().begin("learner"));
         this.patience =
                 new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
-        algorithm.whyObjectiveCannotAct().ifPresent(LOG::warn);
+        algorithm.doubts().forEach(LOG::warn);
         InitialPolicy initial = context.initial();
         this.optimizer = new BatchOptimizer(
                 engine,

@@ -102,10 +102,10 @@ public final class Preflight {
     }
 
     private PreflightCheck algorithm() {
-        return config.algorithm()
-                .whyObjectiveCannotAct()
-                .map(why -> PreflightCheck.doubt("algorithm", why))
-                .orElseGet(() -> PreflightCheck.ok("algorithm", "every part of it can act"));
+        List<String> doubts = config.algorithm().doubts();
+        return doubts.isEmpty()
+                ? PreflightCheck.ok("algorithm", "every part of it can act")
+                : PreflightCheck.doubt("algorithm", String.join("; ", doubts));
     }
 
     private String registry() {

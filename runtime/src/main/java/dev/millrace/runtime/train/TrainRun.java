@@ -132,7 +132,7 @@ public final class TrainRun {
         LearnerMemory.require(config);
         ModelSizes.sentence(config).ifPresent(this::say);
         LearnerMemory.sentence(config).ifPresent(this::say);
-        config.algorithm().whyObjectiveCannotAct().ifPresent(this::say);
+        config.algorithm().doubts().forEach(this::say);
         MDC.put("run", config.run().id());
         try {
             StartCheck.require(config, directory.resumed());

@@ -45,12 +45,12 @@ final class ReferenceLogProbs {
     }
 
     /**
-     * Packed log-probs; null if nobody needs them.
+     * Packed log-probs; null if nobody needs them, or the learner's are the reference.
      *
      * @throws InconsistentBatchException naming the first trainable member without recorded ones
      */
     float @Nullable [] of(StepMembers members, StepMetricsTally means) {
-        if (config == null || members.count() == 0) {
+        if (config == null || config instanceof ReferenceConfig.Learner || members.count() == 0) {
             return null;
         }
         float[] values = new float[members.sequences().scoredCount()];

@@ -6,7 +6,9 @@ import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.KlInReward;
+import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.stage.ControlState;
@@ -43,7 +45,7 @@ final class StepStart {
     private final boolean readsNorms;
     private final ReferenceLogProbs references;
     private final GradientShards shards;
-    private final InRewardPenalty penalty = new InRewardPenalty();
+    private final InRewardPenalty penalty;
     /** Whether the weights are others than the run's of that version, whose log-probs trajectories carry. */
     private boolean departed;
 
@@ -53,6 +55,9 @@ final class StepStart {
         this.readsNorms = readsNorms(algorithm);
         this.references = references;
         this.shards = shards;
+        this.penalty = algorithm.kl() instanceof KlConfig.InReward inReward
+                ? inReward.penalty(algorithm.weights().cap())
+                : new InRewardPenalty(KlDivergence.REVERSE);
     }
 
     /**
@@ -79,7 +84,12 @@ final class StepStart {
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
         CurrentLogProbs current = current(members, version, weights, means);
-        float[] reference = references.of(members, means);
+        boolean againstLearner = algorithm
+                .kl()
+                .against()
+                .filter(ReferenceConfig.Learner.class::isInstance)
+                .isPresent();
+        float[] reference = againstLearner && current != null ? current.values() : references.of(members, means);
         float[] old = algorithm.mode() == Mode.BYPASS ? members.behavior() : members.old();
         float[] proximal = proximal(members, current, version, means);
         CoefficientConfig coefficient = coefficient();
@@ -98,7 +108,8 @@ final class StepStart {
         }
         ControlState after = controls;
         if (coefficient != null && decision.left().trainedTokens() > 0) {
-            double measured = penalty.measure(decision.left(), proximal, required(reference));
+            float[] measuredPolicy = againstLearner ? members.behavior() : proximal;
+            double measured = penalty.measure(decision.left(), measuredPolicy, members.behavior(), required(reference));
             means.once(StepMetric.KL_MEASURED, measured);
             means.once(StepMetric.KL_REFERENCE_LOG_PROB, meanOfTrained(decision.left(), required(reference)));
             means.once(StepMetric.KL_COEFFICIENT, klCoefficient);
@@ -157,7 +168,7 @@ final class StepStart {
         if (!(algorithm.kl() instanceof KlConfig.InReward)) {
             return algorithm.decide(facts);
         }
-        List<Stage> stages = new ArrayList<>(List.of(new KlInReward(klCoefficient)));
+        List<Stage> stages = new ArrayList<>(List.of(new KlInReward(klCoefficient, penalty)));
         stages.addAll(algorithm.stages(facts));
         Decision decision = StageBatch.decide(facts, stages);
         means.once(

@@ -486,7 +486,10 @@ class StepStartTest {
         trajectories.forEach(trajectory -> trajectory.put(
                 Trajectory.SCHEMA$.getField("reference_log_probs").pos(), trajectory.getBehaviorLogProbs()));
         BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InReward(
-                new CoefficientConfig.Adaptive(0.1, 0.01, 100), new ReferenceConfig.Recorded()))));
+                KlDivergence.REVERSE,
+                false,
+                new CoefficientConfig.Adaptive(0.1, 0.01, 100),
+                new ReferenceConfig.Recorded()))));
 
         StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
 
@@ -525,6 +528,72 @@ class StepStartTest {
         assertThat(report.controls().get("kl.coefficient").orElseThrow())
                 .as("the next step's")
                 .isCloseTo(0.1 * (1 + error * 8 / 100), within(1e-9));
+    }
+
+    /** Rewards less 0.1 Σ min(w, 2) (1 − r), r = reference / proximal; measured is the mean of min(w, 2) (r log r − r + 1). */
+    @Test
+    void shouldWeighAForwardPenaltyAsTheUpdatesTokens() {
+        trajectories.forEach(trajectory -> trajectory.put(
+                Trajectory.SCHEMA$.getField("reference_log_probs").pos(), trajectory.getOldLogProbs()));
+        BatchOptimizer learner = open(PLAIN.with(a -> a.kl(new KlConfig.InReward(
+                KlDivergence.FORWARD, true, new CoefficientConfig.Fixed(0.1), new ReferenceConfig.Recorded()))));
+
+        StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double penalties = 0;
+        double measured = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            double kl = 0;
+            int tokens = 0;
+            for (int t = 0; t < current.length; t++) {
+                double weight = Math.min(2, Math.exp((double) current[t] - behavior(s)[t]));
+                double r = Math.exp(behavior(s)[t] - drift(s, t) - current[t]);
+                penalties += mask(s, t) * 0.1 * weight * (1 - r) / 8;
+                kl += mask(s, t) * weight * (r * Math.log(r) - r + 1);
+                tokens += mask(s, t);
+            }
+            measured += kl / tokens / 8;
+        }
+        assertThat(report.metrics().byName().get("kl.penalty_mean")).isCloseTo(penalties, within(1e-6));
+        assertThat(report.metrics().byName().get("kl.measured")).isCloseTo(measured, within(1e-6));
+    }
+
+    /** A + 2 (mean d − d_t), d = behavior − the step's own scores, whose mean is measured. */
+    @Test
+    void shouldCentreTheDriftOfTheSamplerFromTheLearner() {
+        BatchOptimizer learner = open(PLAIN.with(
+                a -> a.kl(new KlConfig.Centred(0, new CoefficientConfig.Fixed(2), new ReferenceConfig.Learner()))));
+
+        StepReport report = learner.train(batch, VERSION, ControlState.initial(), moved(), learner.newOptimizer());
+
+        double mean = 0;
+        double measured = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            double ofSequence = 0;
+            int tokens = 0;
+            for (int t = 0; t < current.length; t++) {
+                ofSequence += mask(s, t) * ((double) behavior(s)[t] - current[t]);
+                tokens += mask(s, t);
+            }
+            mean += ofSequence / trainedTokens();
+            measured += ofSequence / tokens / 8;
+        }
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                double d = (double) behavior(s)[t] - current[t];
+                loss -= mask(s, t)
+                        * Math.min(2, Math.exp(-d))
+                        * (advantage(s) + 2 * (mean - d))
+                        * current[t]
+                        / trainedTokens();
+            }
+        }
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(report.metrics().byName().get("kl.measured")).isCloseTo(measured, within(1e-6));
     }
 
     /** A + 2 (mean d − d_t), d = behavior − reference, over what is trained on. */
