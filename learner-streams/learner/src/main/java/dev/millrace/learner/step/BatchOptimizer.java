@@ -347,6 +347,7 @@ public final class BatchOptimizer implements AutoCloseable {
         double entropy = 0;
         double aggregatedEntropy = 0;
         double k1 = 0; // the mean of behavior minus current
+        double k2 = 0; // half the mean square of their difference
         double k3 = 0; // the mean of r − 1 − log r with r = current/behavior, which is never negative
         for (int s = 0; s < layout.sequenceCount(); s++) {
             for (int t = layout.start(s); t < layout.end(s); t++) {
@@ -355,6 +356,7 @@ public final class BatchOptimizer implements AutoCloseable {
                     entropy += scores.entropies()[t];
                     aggregatedEntropy += of.aggregation()[s] * scores.entropies()[t];
                     k1 -= logRatio;
+                    k2 += logRatio * logRatio / 2;
                     k3 += Math.expm1(logRatio) - logRatio;
                 }
             }
@@ -369,6 +371,7 @@ public final class BatchOptimizer implements AutoCloseable {
         means.add(StepMetric.ENTROPY, entropy / tokens);
         means.add(StepMetric.ENTROPY_COEFFICIENT, of.entropyCoefficient());
         means.add(StepMetric.APPROX_KL_BEHAVIOR, k1 / tokens);
+        means.add(StepMetric.APPROX_KL2_BEHAVIOR, k2 / tokens);
         means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
         if (kl != null) {
             means.add(StepMetric.KL_LOSS, kl.value());

@@ -10,6 +10,8 @@ public enum StepMetric {
     ENTROPY("entropy", "nats", "mean token entropy before the update"),
     ENTROPY_COEFFICIENT("entropy_coefficient", "", "coefficient of the entropy bonus"),
     APPROX_KL_BEHAVIOR("approx_kl_behavior", "nats", "k1 between behavior and current"),
+    APPROX_KL2_BEHAVIOR(
+            "approx_kl2_behavior", "nats", "k2 between behavior and current: half the mean squared log ratio"),
     APPROX_KL3_BEHAVIOR("approx_kl3_behavior", "nats", "k3 between behavior and current"),
     APPROX_KL_PROXIMAL("approx_kl_proximal", "nats", "k1 between proximal and current"),
     CLIP_FRACTION("clip_fraction", "share", "tokens whose ratio the objective clipped"),

@@ -101,6 +101,7 @@ class BatchOptimizerTest {
         double loss = 0;
         double entropy = 0;
         double kl = 0;
+        double k2 = 0;
         try (GradientSession session = new GradientSession(Engine.cpu(), SHAPE, 64)) {
             for (Member member : batch.trained()) {
                 Trajectory trajectory = member.trajectory();
@@ -122,7 +123,9 @@ class BatchOptimizerTest {
                     double trained = PackedMask.get(member.mask(), t) / (double) batch.trainedTokens();
                     loss += c[t] * scores.logProbs()[t] + e[t] * scores.entropies()[t];
                     entropy += trained * scores.entropies()[t];
-                    kl += trained * (PackedFloats.get(trajectory.getBehaviorLogProbs(), t) - scores.logProbs()[t]);
+                    double apart = PackedFloats.get(trajectory.getBehaviorLogProbs(), t) - scores.logProbs()[t];
+                    kl += trained * apart;
+                    k2 += trained * apart * apart / 2;
                 }
             }
         }
@@ -143,6 +146,7 @@ class BatchOptimizerTest {
         assertThat(report.metrics().byName().get("entropy")).isCloseTo(entropy, within(1e-5));
         assertThat(report.metrics().byName().get("entropy_coefficient")).isCloseTo(beta, within(1e-12));
         assertThat(report.metrics().byName().get("approx_kl_behavior")).isCloseTo(kl, within(1e-6));
+        assertThat(report.metrics().byName().get("approx_kl2_behavior")).isCloseTo(k2, within(1e-6));
         assertThat(report.metrics().byName().get("grad_norm")).isCloseTo(norm, within(1e-5 * norm));
         assertThat(report.metrics().byName().get("grad_clipped")).isEqualTo(1);
         // m = (1 - b1) g is linear in the gradient; the weights after a first step are not
