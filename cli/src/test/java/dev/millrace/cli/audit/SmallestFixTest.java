@@ -335,8 +335,10 @@ class SmallestFixTest {
     @Test
     void shouldTakeUpdatesAwayWhereMuchIsClippedAndSayThatOnlyLearningShowsIt() throws Exception {
         healthy();
-        Treatment treatment =
-                treatment("{variant: dppo_tv, weights: none, epochs: 4}", Cause.CLIP_SATURATION, Fix.LOWER_PRESSURE);
+        Treatment treatment = treatment(
+                "{variant: dppo_tv, objective: {anchor: proximal}, epochs: 4}",
+                Cause.CLIP_SATURATION,
+                Fix.LOWER_PRESSURE);
 
         assertThat(treatment.doses())
                 .extracting(Treatment.Dose::name)

@@ -107,8 +107,12 @@ public final class NamedAlgorithms {
         put(clipped.with(a -> a.variant("gmpo").objective(Gmpo.defaults())));
         put(clipped.with(a -> a.variant("cispo").objective(Cispo.defaults())));
         put(clipped.with(a -> a.variant("sapo").objective(Sapo.defaults())));
-        put(clipped.with(a -> a.variant("dppo_tv").objective(DppoTv.defaults())));
-        put(clipped.with(a -> a.variant("dppo_kl").objective(DppoKl.defaults())));
+        // the paper's trust region is around the policy that sampled: around a recomputed one its runs collapse
+        Algorithm masked = clipped.with(a -> a.weights(None.defaults()));
+        put(masked.with(
+                a -> a.variant("dppo_tv").objective(new DppoTv(Anchor.BEHAVIOR, 0.2, 0.2, DppoTv.DEFAULT_TRUNCATION))));
+        put(masked.with(a ->
+                a.variant("dppo_kl").objective(new DppoKl(Anchor.BEHAVIOR, 0.05, 0.05, DppoTv.DEFAULT_TRUNCATION))));
         put(plain.with(a -> a.variant("topr").objective(new Topr()).weights(None.defaults())));
         put(plain.with(a -> a.variant("aspo").objective(Aspo.defaults()).weights(None.defaults())));
         put(plain.with(a -> a.variant("dispo").objective(Dispo.defaults()).weights(None.defaults())));

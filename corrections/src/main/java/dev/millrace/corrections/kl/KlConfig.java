@@ -38,7 +38,7 @@ public sealed interface KlConfig {
      *
      * @param divergence direction of the KL
      * @param klLossType estimator by verl's name ({@code k1}, {@code k2}, {@code low_var_kl}, ..., {@code +} for the
-     *     gradient of k2) or {@code k3_uncapped}; empty for the least variance
+     *     gradient of k2), without verl's cut of k3 at 10; empty for the least variance
      * @param weighting gradient of the weight; detached has the least variance
      * @param coefficient coefficient
      * @param reference source of the reference's log-probs
@@ -80,11 +80,23 @@ public sealed interface KlConfig {
                 return KlPlan.of(divergence, KlSampling.BEHAVIOR, KlUse.LOSS);
             }
             try {
-                return KlPlan.insisting(
-                        divergence, KlSampling.BEHAVIOR, KlUse.LOSS, KlEstimator.named(klLossType), weighting);
-            } catch (IllegalArgumentException refused) {
-                throw new IllegalArgumentException("kl_loss_type=" + klLossType + ": " + refused.getMessage(), refused);
+                return KlPlan.insisting(divergence, KlSampling.BEHAVIOR, KlUse.LOSS, uncapped(klLossType), weighting);
+            } catch (KlMisuseException refused) {
+                throw new IllegalArgumentException(
+                        "kl_loss_type=" + klLossType + ": " + refused.getMessage()
+                                + ", which an empty kl_loss_type with weighting=detached is",
+                        refused);
+            } catch (IllegalArgumentException unknown) {
+                throw new IllegalArgumentException("kl_loss_type=" + klLossType + ": " + unknown.getMessage(), unknown);
             }
+        }
+
+        /** k3 for verl's, whose cut at 10 takes the gradient from the tokens that diverged most. */
+        private static KlEstimator uncapped(String klLossType) {
+            KlEstimator named = KlEstimator.named(klLossType);
+            return named.form() == KlForm.K3_CAPPED && !named.straightThrough()
+                    ? new KlEstimator(KlForm.K3, false)
+                    : named;
         }
     }
 

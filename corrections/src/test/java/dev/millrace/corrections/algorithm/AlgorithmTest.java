@@ -13,15 +13,19 @@ import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.KlWeighting;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
+import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Aspo;
 import dev.millrace.corrections.objective.BypassPpoClip;
 import dev.millrace.corrections.objective.Cispo;
 import dev.millrace.corrections.objective.DecoupledPpo;
+import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.M2poSurrogate;
 import dev.millrace.corrections.objective.Oapl;
+import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.PpoClip;
 import dev.millrace.corrections.objective.Quatro;
 import dev.millrace.corrections.objective.Topr;
+import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.ComparedPolicies;
 import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.rollout.Rejection;
@@ -35,6 +39,7 @@ import dev.millrace.corrections.staleness.SequenceMask;
 import dev.millrace.corrections.vcpo.Ess;
 import dev.millrace.corrections.weights.None;
 import dev.millrace.corrections.weights.Token;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /** Two groups of two sequences of two tokens; log ratios of proximal to behavior as each test says. */
@@ -238,6 +243,29 @@ class AlgorithmTest {
         refused(() -> topr.with(a -> a.advantage(Gae.defaults())), "advantage.kind=gae", "such as grpo");
         assertThat(topr.with(a -> a.kl(KlConfig.InReward.defaults())).objective())
                 .isEqualTo(new Topr());
+    }
+
+    /**
+     * Sampled at 0.5, now 0.72, 0.66 and 0.55, all to be raised: 0.22 is above 0.2, and the divergences 0.108, 0.054 and 0.005
+     * are above 0.05 but for the last. Within a bound the derivative is minus the ratio.
+     */
+    @Test
+    void shouldMaskTokensFarFromTheSamplerUnderDppoAndByTheTighterBoundUnderKl() {
+        TokenBatch batch = new TokenBatch(new int[] {0, 3}, new byte[] {1, 1, 1});
+        float[] sampled = {(float) Math.log(0.5), (float) Math.log(0.5), (float) Math.log(0.5)};
+        float[] current = {(float) Math.log(0.72), (float) Math.log(0.66), (float) Math.log(0.55)};
+        Algorithm tv = Algorithm.variant("dppo_tv");
+        Algorithm kl = Algorithm.variant("dppo_kl");
+
+        assertThat(List.of(tv.objective().anchor(), kl.objective().anchor())).containsOnly(Anchor.BEHAVIOR);
+        assertThat(tv.weightsCompare()).isEmpty();
+        ObjectiveInput input =
+                ObjectiveInput.of(batch, current, new float[] {1, 1, 1}).withProximal(sampled);
+        UpdateFacts sum = UpdateFacts.of(new LossAggregation.TokenSum());
+        assertThat(tv.objective().evaluate(input, sum).gradient())
+                .containsExactly(new float[] {0, -1.32f, -1.1f}, within(1e-5f));
+        assertThat(kl.objective().evaluate(input, sum).gradient())
+                .containsExactly(new float[] {0, 0, -1.1f}, within(1e-5f));
     }
 
     @Test
