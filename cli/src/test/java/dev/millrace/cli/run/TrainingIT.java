@@ -498,7 +498,8 @@ class TrainingIT {
                         "client_id=\"learner-batches\"",
                         "client_id=\"learner-commits\"",
                         "client_id=\"admission-manifests\"")
-                .doesNotContain("client_id=\"consumer-", "client_id=\"producer-", "client_id=\"adminclient-");
+                .doesNotContain("client_id=\"consumer-", "client_id=\"producer-", "client_id=\"adminclient-")
+                .doesNotContain("topic=\"millrace_");
     }
 
     @Test

@@ -93,10 +93,23 @@ public final class ClientMeters implements MetricsReporter {
         MetricName name = metric.metricName();
         Set<String> tags = name.tags().keySet();
         // the same name stands again for each topic, partition and node, with more tags than the client's id
-        if (READ.contains(name.name()) && tags.equals(Set.of("client-id"))
-                || name.name().equals(PER_PARTITION) && tags.equals(Set.of("client-id", "topic", "partition"))) {
+        if (READ.contains(name.name()) && tags.equals(Set.of("client-id"))) {
             meters.put(name, meter(metric));
+        } else if (name.name().equals(PER_PARTITION) && tags.equals(Set.of("client-id", "topic", "partition"))) {
+            meters.keySet().stream().filter(other -> isDeprecated(other, name)).forEach(this::remove);
+            if (meters.keySet().stream().noneMatch(other -> isDeprecated(name, other))) {
+                meters.put(name, meter(metric));
+            }
         }
+    }
+
+    /** Whether a metric of a partition stands for another a second time, with underscores for the topic's periods (KIP-1109). */
+    private static boolean isDeprecated(MetricName name, MetricName other) {
+        Map<String, String> tags = new HashMap<>(other.tags());
+        return tags.computeIfPresent("topic", (tag, topic) -> topic.replace('.', '_')) != null
+                && name.name().equals(other.name())
+                && !name.equals(other)
+                && name.tags().equals(tags);
     }
 
     private Meter meter(KafkaMetric metric) {
@@ -124,7 +137,11 @@ public final class ClientMeters implements MetricsReporter {
 
     @Override
     public void metricRemoval(KafkaMetric metric) {
-        Meter meter = meters.remove(metric.metricName());
+        remove(metric.metricName());
+    }
+
+    private void remove(MetricName name) {
+        Meter meter = meters.remove(name);
         if (meter != null) {
             registry.remove(meter);
         }

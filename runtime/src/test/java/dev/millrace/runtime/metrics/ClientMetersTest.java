@@ -6,11 +6,17 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.micrometer.core.instrument.binder.kafka.KafkaClientMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.common.metrics.Gauge;
+import org.apache.kafka.common.metrics.KafkaMetric;
+import org.apache.kafka.common.metrics.MetricConfig;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.utils.Time;
 import org.junit.jupiter.api.Test;
 
 class ClientMetersTest {
@@ -84,6 +90,35 @@ class ClientMetersTest {
                     .isNotEmpty()
                     .allMatch(meter -> meter.getId().getName().startsWith("kafka.consumer."));
         }
+    }
+
+    /** Kafka's consumers report a topic with periods under underscores too until 5.0, the deprecated name first (KIP-1109). */
+    @Test
+    void shouldShowThePartitionsLagOnceUnderTheTopicsOwnName() {
+        try (ClientMeters meters = new ClientMeters()) {
+            meters.configure(Map.of(ClientMeters.REGISTRY, registry));
+            for (String topic :
+                    List.of("millrace_r_scores", "millrace.r.scores", "no_periods", "no.periods", "alone_1")) {
+                meters.metricChange(lag(topic));
+            }
+            meters.metricChange(lag("millrace_r_scores"));
+            assertThat(registry.get("kafka.consumer.fetch.manager.records.lag").gauges())
+                    .extracting(gauge -> gauge.getId().getTag("topic"))
+                    .containsExactlyInAnyOrder("millrace.r.scores", "no.periods", "alone_1");
+        }
+    }
+
+    private static KafkaMetric lag(String topic) {
+        return new KafkaMetric(
+                new Object(),
+                new MetricName(
+                        "records-lag",
+                        "consumer-fetch-manager-metrics",
+                        "The latest lag of the partition.",
+                        Map.of("client-id", "reader", "topic", topic, "partition", "0")),
+                (Gauge<Double>) (config, now) -> 1.0,
+                new MetricConfig(),
+                Time.SYSTEM);
     }
 
     @Test
