@@ -2,6 +2,7 @@ package dev.millrace.cli;
 
 import dev.millrace.api.catalogue.PluginException;
 import dev.millrace.cli.audit.NotFoundException;
+import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.infra.broker.BrokerException;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.scan.ScanException;
@@ -56,7 +57,8 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     }
 
     @Override
-    public int handleExecutionException(Exception failure, CommandLine command, ParseResult parsed) {
+    public int handleExecutionException(Exception thrown, CommandLine command, ParseResult parsed) {
+        Exception failure = RunOptions.explained(command.getCommandSpec(), thrown);
         PrintWriter err = command.getErr();
         err.println("millrace: " + sentence(failure));
         if (parsed.originalArgs().contains("--verbose")) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.ClusterRuns.Holdings;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
@@ -62,6 +63,7 @@ public final class DeleteCommand implements Callable<Integer> {
             PrintWriter out = spec.commandLine().getOut();
             out.println(title(found));
             if (yes) {
+                run.require(RoleRights.DELETE);
                 Holdings deleted = cluster.delete(topics);
                 tell(out, deleted, "deleted ");
                 tellWhatStays(out, found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());

@@ -1,6 +1,7 @@
 package dev.millrace.cli.audit;
 
 import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
 import java.io.PrintWriter;
@@ -31,6 +32,7 @@ final class LiftQuarantine implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        run.require(RoleRights.QUARANTINE);
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {
             if (!Quarantines.lift(audited.connection(), generatorId)) {

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.audit.trace.DeadLetterFilter;
 import dev.millrace.audit.trace.Redrive;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
@@ -81,6 +82,9 @@ final class RedriveCommand implements Callable<Integer> {
         }
         if (chosen && all) {
             throw new ConfigException("--all and a choice contradict each other; leave one out");
+        }
+        if (!dryRun) {
+            run.require(RoleRights.REDRIVE);
         }
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {

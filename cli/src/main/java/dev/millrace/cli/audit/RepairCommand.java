@@ -9,6 +9,7 @@ import dev.millrace.learner.repair.RollbackException;
 import dev.millrace.learner.repair.RunExaminer;
 import dev.millrace.learner.repair.Way;
 import dev.millrace.learner.repair.Way.Kind;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
@@ -68,6 +69,9 @@ public final class RepairCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        if (way != null) {
+            run.require(RoleRights.REPAIR);
+        }
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.openDamaged()) {
             out.println(audited.title());

@@ -2,6 +2,7 @@ package dev.millrace.cli.audit;
 
 import dev.millrace.learner.repair.Rollback;
 import dev.millrace.learner.repair.RollbackException;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
@@ -56,6 +57,7 @@ public final class RollbackCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
+        run.require(RoleRights.ROLLBACK);
         PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.openDamaged();
                 RunLog log = audited.toWrite()) {

@@ -6,10 +6,13 @@ import dev.millrace.cli.config.ClientFile;
 import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.Alarm;
 import dev.millrace.log.run.ClusterRuns;
+import dev.millrace.log.run.LogSetupException;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
@@ -23,6 +26,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
 /** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
@@ -67,6 +71,8 @@ public final class RunOptions {
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
     @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
     private boolean verbose;
+
+    private RoleRights account = RoleRights.READER;
 
     /** Whether the options name a run. */
     public boolean isGiven() {
@@ -166,6 +172,41 @@ public final class RunOptions {
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
         return whereabouts;
+    }
+
+    /** Names the account whose rights the command needs, if it is not a reader's. */
+    void needs(RoleRights needed) {
+        account = needed;
+    }
+
+    /**
+     * Refuses a command that writes to a run on a cluster if its account lacks a right.
+     *
+     * @throws LogSetupException naming each right that is missing
+     */
+    void require(RoleRights needed) {
+        needs(needed);
+        MillraceConfig whereabouts = whereabouts();
+        if (!whereabouts.run().embedded()) {
+            AccountRights.requireAll(whereabouts, needed);
+        }
+    }
+
+    /** Replaces the failure of a command that a cluster refused something by one that names the missing rights. */
+    public static Exception explained(CommandSpec command, Exception failure) {
+        if (!(failure instanceof RuntimeException unchecked) || !AccountRights.isCauseOf(failure)) {
+            return failure;
+        }
+        for (CommandSpec mixin : command.mixins().values()) {
+            if (mixin.userObject() instanceof RunOptions options) {
+                return AccountRights.explained(options.whereabouts(), List.of(options.account), unchecked);
+            }
+            Exception explained = explained(mixin, failure);
+            if (explained != failure) {
+                return explained;
+            }
+        }
+        return failure;
     }
 
     /** How this command listens, as its own options say: the run's folder says how the run does. */

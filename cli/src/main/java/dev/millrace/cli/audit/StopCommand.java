@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigTree;
@@ -106,6 +107,7 @@ public final class StopCommand implements Callable<Integer> {
         RunTopics topics = whereabouts.run().topics();
         try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
             ClusterRun found = DeleteCommand.found(cluster, whereabouts);
+            run.require(RoleRights.STOP);
             Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
             Duration limit =
                     limit(run.over(recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.ClusterRuns.RunTopic;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicDifference;
 import dev.millrace.log.run.TopicSettings;
@@ -100,6 +101,7 @@ public final class TopicsCommand implements Runnable {
 
         /** Does something with the topics that the run is made with. */
         int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
+            run.needs(RoleRights.TOPICS);
             return on((cluster, found) -> {
                 MillraceConfig config = config(found);
                 List<TopicSettings> expected = config.topicSettings(

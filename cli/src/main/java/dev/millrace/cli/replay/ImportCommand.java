@@ -3,6 +3,7 @@ package dev.millrace.cli.replay;
 import dev.millrace.cli.config.ClientFile;
 import dev.millrace.cli.correct.ImportedRecords;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
@@ -15,6 +16,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
+import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.train.RunDirectory;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -136,7 +138,9 @@ public final class ImportCommand implements Callable<Integer> {
                 return 0;
             }
             if (bootstrapServers != null) {
-                put(archive, config(archive, bootstrapServers), bootstrapServers);
+                MillraceConfig config = config(archive, bootstrapServers);
+                AccountRights.requireAll(config, RoleRights.IMPORT);
+                put(archive, config, bootstrapServers);
             } else {
                 intoFolder(archive);
             }

@@ -33,8 +33,9 @@ import picocli.CommandLine.Spec;
         name = "acls",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = "Prints the least rights of each role on a cluster with ACLs, as kafka-acls commands or Strimzi "
-                + "KafkaUsers, or tries them. Neither the run nor, without --check, the cluster need be there.",
+        description =
+                "Prints the least rights of each role, and of each command that writes to a run, on a cluster with ACLs, as "
+                        + "kafka-acls commands or Strimzi KafkaUsers, or tries them. Neither the run nor, without --check, the cluster need be there.",
         footer = {
             "",
             "millrace acls --run my-run --bootstrap-servers kafka:9092",
@@ -59,7 +60,7 @@ public final class AclsCommand implements Callable<Integer> {
             split = ",",
             description =
                     "Roles, all if none is given: ${COMPLETION-CANDIDATES}. One role needs CREATOR beside its own; READER "
-                            + "is for commands that only read.")
+                            + "is for commands that only read; those after it are for the commands of these names.")
     private List<RoleRights> roles = new ArrayList<>();
 
     @Option(

@@ -58,6 +58,29 @@ class AclsCommandTest {
     }
 
     @Test
+    void shouldSayInTheDocumentsWhatEachAccountIsFor() throws Exception {
+        String page = Files.readString(PAGE);
+        assertThat(page.substring(page.indexOf("| role | account of |"))
+                        .lines()
+                        .takeWhile(line -> line.startsWith("|"))
+                        .skip(2)
+                        .map(line -> line.split("\\|")[1])
+                        .flatMap(cell -> Arrays.stream(cell.split(",")))
+                        .map(String::strip))
+                .containsExactlyInAnyOrder(Arrays.stream(RoleRights.values())
+                        .map(role -> "`" + role.lowerCase() + "`")
+                        .toArray(String[]::new));
+    }
+
+    @Test
+    void shouldGiveTheScorersOfOtherPoliciesTheSameRightsUnderTheirNames() {
+        RunTopics topics = new RunTopics("millrace.r.");
+        assertThat(RoleRights.TEACHER.of(topics, "_schemas").toString())
+                .isEqualTo(
+                        RoleRights.REFERENCE.of(topics, "_schemas").toString().replace("reference", "teacher"));
+    }
+
+    @Test
     void shouldPrintTheSameForStrimzi() throws Exception {
         String yaml = printed(0, "acls", "--run", "r", "--role", "learner,reader", "--strimzi", "my-cluster");
         ObjectMapper mapper = new ObjectMapper(new YAMLFactory());

@@ -80,6 +80,17 @@ public final class AccountRights {
     }
 
     /**
+     * Refuses a command before it changes anything.
+     *
+     * @throws LogSetupException naming each right that is missing
+     */
+    public static void requireAll(MillraceConfig config, RoleRights account) {
+        missing(config, List.of(account), right -> true).ifPresent(sentence -> {
+            throw new LogSetupException(sentence);
+        });
+    }
+
+    /**
      * What keeps the account from creating the run.
      *
      * @return empty if it may

@@ -115,6 +115,8 @@ class LeastRightsIT {
 
     private static final String RUN = "least";
     private static final RunTopics TOPICS = new RunTopics("millrace." + RUN + ".");
+    private static final Set<RoleRights> WRITES_VERSIONS =
+            Set.of(RoleRights.LEARNER, RoleRights.ROLLBACK, RoleRights.REPAIR);
     private static final List<String> SETTINGS = List.of(
             "task={kind: sort, digits: 2}",
             "admission.batch_sequences=32",
@@ -383,6 +385,7 @@ class LeastRightsIT {
             case GENERATOR -> Pipeline::generator;
             case GATEWAY -> pipeline -> pipeline.gateway(url -> gateways.add(url));
             case SCORER -> pipeline -> pipeline.scorer(ScorerPurpose.LEARNER);
+            case REFERENCE -> pipeline -> pipeline.scorer(ScorerPurpose.REFERENCE);
             case TOPOLOGY -> pipeline -> pipeline.topology(directory.resolve("streams"));
             case LEARNER -> Pipeline::learner;
             case EVALUATOR -> Pipeline::evaluation;
@@ -399,7 +402,7 @@ class LeastRightsIT {
                     admin.fenceProducers(Set.of(TOPICS.prefix() + "learner"))
                             .all()
                             .get();
-                case SCORER ->
+                case SCORER, IMPORT ->
                     admin.alterConsumerGroupOffsets(
                                     TOPICS.prefix() + "topology",
                                     Map.of(new TopicPartition(TOPICS.rollouts(), 0), new OffsetAndMetadata(0)))
@@ -414,7 +417,7 @@ class LeastRightsIT {
                                     Map.of(new TopicPartition(TOPICS.weights(), 0), RecordsToDelete.beforeOffset(1)))
                             .all()
                             .get();
-                default -> write(client, role == RoleRights.LEARNER ? TOPICS.prompts() : TOPICS.policyVersions());
+                default -> write(client, WRITES_VERSIONS.contains(role) ? TOPICS.prompts() : TOPICS.policyVersions());
             }
         }
     }
@@ -435,6 +438,8 @@ class LeastRightsIT {
                 new ConfigLayers()
                         .set("run.id", "whole")
                         .set("topics.schemas_topic=_own") // where nothing is registered yet
+                        .set("topology.join.reference=true")
+                        .set("scorer.reference.version=0")
                         .set("learner.max_steps=1"));
         SETTINGS.forEach(layers::set);
         MillraceConfig config = layers.resolve();
@@ -454,6 +459,38 @@ class LeastRightsIT {
                         .summary()
                         .policyVersion())
                 .isEqualTo(1);
+        scoreAgainForReference(new RunTopics("millrace.whole."));
+    }
+
+    /** Scores what {@code train} has scored, under the list of that role. */
+    private void scoreAgainForReference(RunTopics topics) throws Exception {
+        RoleRights role = RoleRights.REFERENCE;
+        grant(role.lowerCase(), role.of(topics, "_own"));
+        try (Admin admin = Admin.create(broker.client("admin"))) {
+            admin.alterConsumerGroupOffsets(
+                            topics.prefix() + "reference",
+                            Map.of(new TopicPartition(topics.rollouts(), 0), new OffsetAndMetadata(0)))
+                    .all()
+                    .get();
+        }
+        long before = end(topics.referenceScores());
+        SingleRole single = new SingleRole(
+                begun -> as(role.lowerCase(), new ConfigLayers().begunWith(begun))
+                        .set("run.id", "whole")
+                        .set("topics.schemas_topic=_own"),
+                role,
+                false,
+                false,
+                new PrintWriter(new StringWriter()));
+        CompletableFuture<Boolean> running = start(single, work(role));
+        await("reference scores", () -> {
+            requireRunning(Map.of(single, running));
+            return end(topics.referenceScores()) > before;
+        });
+        single.stop();
+        assertThat(running.get(120, TimeUnit.SECONDS)).as("stopped").isFalse();
+        assertThatThrownBy(() -> write(broker.client(role.lowerCase()), topics.scores()))
+                .hasCauseInstanceOf(TopicAuthorizationException.class);
     }
 
     private final List<String> gateways = new CopyOnWriteArrayList<>();
@@ -501,6 +538,11 @@ class LeastRightsIT {
             requireRunning(running);
             return scraped(said).contains("name=\"versions-not-removed\"");
         });
+        assertThat(scraped(said))
+                .as("each client has a name, each lag one meter")
+                .contains("kafka_consumer_fetch_manager_records_lag{")
+                .doesNotContain("client_id=\"consumer-", "client_id=\"producer-", "client_id=\"adminclient-")
+                .doesNotContain("topic=\"millrace_");
         assertThat(begin(TOPICS.weights())).isZero();
         grant(learner, deletes);
         await("old versions are removed and one is evaluated", () -> {
@@ -605,9 +647,13 @@ class LeastRightsIT {
                 RoleRights.ADMISSION, Right.under(ResourceType.TOPIC, TOPICS.prefix(), AclOperation.DESCRIBE_CONFIGS));
         Set<Right> untried = new LinkedHashSet<>();
         Set<RoleRights> refused = new LinkedHashSet<>();
+        Set<Right> ofCommands = new LinkedHashSet<>();
         for (RoleRights role : RoleRights.values()) {
             Set<Right> singles = new LinkedHashSet<>();
             role.of(TOPICS, SCHEMAS).forEach(right -> singles.addAll(right.single()));
+            if (role.compareTo(RoleRights.READER) > 0) { // the same right is tried in the same way
+                singles.removeIf(right -> !ofCommands.add(right));
+            }
             for (Right right : singles) {
                 if (tried(role.lowerCase(), List.of(right)).granted().isEmpty()) {
                     untried.add(right);
@@ -628,7 +674,8 @@ class LeastRightsIT {
                         Right.under(ResourceType.TOPIC, RoleRights.ofPreflight(TOPICS), AclOperation.WRITE),
                         Right.under(ResourceType.TOPIC, RoleRights.ofPreflight(TOPICS), AclOperation.DELETE),
                         Right.on(ResourceType.TOPIC, TOPICS.referenceScores(), AclOperation.WRITE),
-                        Right.on(ResourceType.TOPIC, TOPICS.teacherScores(), AclOperation.WRITE));
+                        Right.on(ResourceType.TOPIC, TOPICS.teacherScores(), AclOperation.WRITE),
+                        Right.on(ResourceType.TOPIC, TOPICS.rewards(), AclOperation.WRITE));
     }
 
     private void refuse(RoleRights role, Right right) {

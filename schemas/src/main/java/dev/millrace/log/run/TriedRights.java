@@ -14,6 +14,9 @@ import java.util.TreeSet;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.AlterConfigsOptions;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.CreateTopicsOptions;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
 import org.apache.kafka.clients.admin.DescribeTopicsOptions;
@@ -219,18 +222,37 @@ public record TriedRights(List<Right> granted, List<Right> missing, List<Right> 
                                             List.of(new NewTopic(name, Optional.empty(), Optional.empty())),
                                             new CreateTopicsOptions().validateOnly(true))
                                     .all());
-                case GROUP ->
+                case GROUP -> isGranted(right, ofGroup(right.operations().get(0), name));
+                default ->
                     isGranted(
                             right,
                             right.operations().get(0) == AclOperation.DESCRIBE
-                                    ? admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata()
-                                    : admin.removeMembersFromConsumerGroup( // which it has not
-                                                    name,
-                                                    new RemoveMembersFromConsumerGroupOptions(
-                                                            Set.of(new MemberToRemove("preflight"))))
-                                            .all());
-                default -> // the writers of a table fence each other all the time; ids under a prefix are nobody's
-                    isGranted(right, admin.fenceProducers(Set.of(name)).all());
+                                    ? admin.describeTransactions(Set.of(name)).all()
+                                    // the writers of a table fence each other all the time; ids under a prefix are
+                                    // nobody's
+                                    : admin.fenceProducers(Set.of(name)).all());
+            };
+        }
+
+        /** Asks something of a group that is not there. */
+        private KafkaFuture<?> ofGroup(AclOperation operation, String name) {
+            return switch (operation) {
+                case DESCRIBE -> admin.listConsumerGroupOffsets(name).partitionsToOffsetAndMetadata();
+                case DELETE -> admin.deleteConsumerGroups(Set.of(name)).all();
+                case ALTER_CONFIGS ->
+                    admin.incrementalAlterConfigs(
+                                    Map.of(
+                                            new ConfigResource(ConfigResource.Type.GROUP, name),
+                                            List.of(new AlterConfigOp(
+                                                    new ConfigEntry("consumer.session.timeout.ms", ""),
+                                                    AlterConfigOp.OpType.DELETE))),
+                                    new AlterConfigsOptions().validateOnly(true))
+                            .all();
+                default ->
+                    admin.removeMembersFromConsumerGroup(
+                                    name,
+                                    new RemoveMembersFromConsumerGroupOptions(Set.of(new MemberToRemove("preflight"))))
+                            .all();
             };
         }
 
