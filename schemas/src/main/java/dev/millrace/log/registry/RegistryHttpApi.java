@@ -20,8 +20,9 @@ import java.util.function.BiConsumer;
  * The read side of Confluent's REST protocol, for stock clients that decode our topics.
  *
  * <p>Serves {@code /subjects}, {@code /subjects/S/versions}, {@code /subjects/S/versions/V} (V may be
- * {@code latest}), {@code .../V/schema}, {@code /schemas/ids/N}, {@code /schemas/types}, {@code /config} and
- * {@code /mode}. Schemas are registered by whoever creates a run and by nobody else: every other method is
+ * {@code latest}), {@code .../V/schema}, {@code /schemas}, {@code /schemas/types}, {@code /schemas/ids/N}, {@code .../N/schema},
+ * {@code .../N/subjects}, {@code .../N/versions}, {@code /config} and {@code /mode}, and these two of a subject with
+ * {@code ?defaultToGlobal=true}. Schemas are registered by whoever creates a run and by nobody else: every other method is
  * answered with 405. Errors carry the protocol's own codes. Threads are the server's.
  */
 public final class RegistryHttpApi {
@@ -49,7 +50,7 @@ public final class RegistryHttpApi {
             int status = 200;
             JsonNode body;
             try {
-                body = answer(exchange.getRequestMethod(), segments(exchange));
+                body = answer(exchange.getRequestMethod(), segments(exchange), isDefaultToGlobal(exchange));
             } catch (ErrorAnswerException e) {
                 status = e.status;
                 body = error(e.code, String.valueOf(e.getMessage()));
@@ -71,7 +72,12 @@ public final class RegistryHttpApi {
                 .toList();
     }
 
-    private JsonNode answer(String method, List<String> path) {
+    private static boolean isDefaultToGlobal(HttpExchange exchange) {
+        String query = exchange.getRequestURI().getRawQuery();
+        return query != null && List.of(query.split("&")).contains("defaultToGlobal=true");
+    }
+
+    private JsonNode answer(String method, List<String> path, boolean defaultToGlobal) {
         if (!method.equals("GET")) {
             throw new ErrorAnswerException(
                     405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
@@ -79,8 +85,8 @@ public final class RegistryHttpApi {
         return switch (path.get(0)) {
             case "subjects" -> subjects(path);
             case "schemas" -> schemas(path);
-            case "config" -> config(path);
-            case "mode" -> mode(path);
+            case "config" -> config(path, defaultToGlobal);
+            case "mode" -> mode(path, defaultToGlobal);
             default -> throw notFound();
         };
     }
@@ -105,16 +111,27 @@ public final class RegistryHttpApi {
         }
         Registration registration = version(versions, path.get(3));
         if (path.size() == 4) {
-            return JSON.createObjectNode()
-                    .put("subject", registration.subject())
-                    .put("version", registration.version())
-                    .put("id", registration.id())
-                    .put("schema", registration.schema());
+            return json(registration);
         }
         if (!path.get(4).equals("schema")) {
             throw notFound();
         }
         return tree(registration.schema());
+    }
+
+    private static ObjectNode json(Registration registration) {
+        return JSON.createObjectNode()
+                .put("subject", registration.subject())
+                .put("version", registration.version())
+                .put("id", registration.id())
+                .put("schema", registration.schema());
+    }
+
+    /** Every registration, by subject and version. */
+    private List<Registration> all() {
+        return contents.subjects().stream()
+                .flatMap(subject -> contents.versions(subject).values().stream())
+                .toList();
     }
 
     private static Registration version(SortedMap<Integer, Registration> versions, String text) {
@@ -127,35 +144,60 @@ public final class RegistryHttpApi {
     }
 
     private JsonNode schemas(List<String> path) {
+        if (path.size() == 1) {
+            ArrayNode schemas = JSON.createArrayNode();
+            all().forEach(registration -> schemas.add(json(registration)));
+            return schemas;
+        }
         if (path.size() == 2 && path.get(1).equals("types")) {
             return JSON.createArrayNode().add("AVRO");
         }
-        if (path.size() != 3 || !path.get(1).equals("ids")) {
+        if (path.size() < 3 || path.size() > 4 || !path.get(1).equals("ids")) {
             throw notFound();
         }
         int id = number(path.get(2), 42201, "schema id");
         String text = contents.schemaText(id)
                 .orElseThrow(() -> new ErrorAnswerException(404, 40403, "Schema " + id + " not found"));
-        return JSON.createObjectNode().put("schema", text);
+        return path.size() == 3 ? JSON.createObjectNode().put("schema", text) : ofSchema(path.get(3), id, text);
     }
 
-    private JsonNode config(List<String> path) {
-        if (path.size() == 2) {
-            throw new ErrorAnswerException(
-                    404, 40408, "Subject '" + path.get(1) + "' does not have subject-level compatibility configured");
+    private JsonNode ofSchema(String what, int id, String text) {
+        List<Registration> registrations =
+                all().stream().filter(registration -> registration.id() == id).toList();
+        ArrayNode answer = JSON.createArrayNode();
+        switch (what) {
+            case "schema" -> {
+                return tree(text);
+            }
+            case "subjects" ->
+                registrations.stream().map(Registration::subject).distinct().forEach(answer::add);
+            case "versions" ->
+                registrations.forEach(registration -> answer.addObject()
+                        .put("subject", registration.subject())
+                        .put("version", registration.version()));
+            default -> throw notFound();
         }
-        requireEnd(path);
+        return answer;
+    }
+
+    private JsonNode config(List<String> path, boolean defaultToGlobal) {
+        requireGlobal(path, defaultToGlobal, 40408, "compatibility");
         return JSON.createObjectNode().put("compatibilityLevel", contents.compatibilityLevel());
     }
 
-    private static JsonNode mode(List<String> path) {
-        requireEnd(path);
+    private static JsonNode mode(List<String> path, boolean defaultToGlobal) {
+        requireGlobal(path, defaultToGlobal, 40409, "mode");
         return JSON.createObjectNode().put("mode", "READONLY");
     }
 
-    private static void requireEnd(List<String> path) {
-        if (path.size() != 1) {
+    /** No subject has settings of its own. */
+    private static void requireGlobal(List<String> path, boolean defaultToGlobal, int code, String what) {
+        if (path.size() > 2) {
             throw notFound();
+        }
+        if (path.size() == 2 && !defaultToGlobal) {
+            throw new ErrorAnswerException(
+                    404, code, "Subject '" + path.get(1) + "' does not have subject-level " + what + " configured");
         }
     }
 

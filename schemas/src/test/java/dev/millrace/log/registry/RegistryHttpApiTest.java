@@ -59,6 +59,15 @@ class RegistryHttpApiTest {
         assertThat(get("/schemas/types")).isEqualTo("200 [\"AVRO\"]");
         assertThat(get("/config")).isEqualTo("200 {\"compatibilityLevel\":\"BACKWARD\"}");
         assertThat(get("/mode")).isEqualTo("200 {\"mode\":\"READONLY\"}");
+        assertThat(get("/schemas"))
+                .startsWith("200 [{\"subject\":\"millrace.serving-value\",\"version\":1,")
+                .contains("\"subject\":\"odd/ subject+1\"");
+        assertThat(get("/schemas/ids/4/subjects")).isEqualTo("200 [\"millrace.serving-value\"]");
+        assertThat(get("/schemas/ids/4/versions"))
+                .isEqualTo("200 [{\"subject\":\"millrace.serving-value\",\"version\":2}]");
+        assertThat(get("/schemas/ids/4/schema")).isEqualTo("200 " + TEXT);
+        assertThat(get("/config/x?defaultToGlobal=true")).isEqualTo("200 {\"compatibilityLevel\":\"BACKWARD\"}");
+        assertThat(get("/mode/x?defaultToGlobal=true")).isEqualTo("200 {\"mode\":\"READONLY\"}");
     }
 
     @Test
@@ -72,7 +81,10 @@ class RegistryHttpApiTest {
         assertThat(get("/schemas/ids/x")).startsWith("422 {\"error_code\":42201");
         assertThat(get("/config/x")).startsWith("404 {\"error_code\":40408");
         assertThat(get("/subjectsandmore")).startsWith("404 {\"error_code\":404");
-        assertThat(get("/schemas")).startsWith("404 ");
+        assertThat(get("/mode/x")).startsWith("404 {\"error_code\":40409");
+        assertThat(get("/config/x?defaultToGlobal=false")).startsWith("404 {\"error_code\":40408");
+        assertThat(get("/schemas/ids/77/versions")).startsWith("404 {\"error_code\":40403");
+        assertThat(get("/schemas/ids/4/more")).startsWith("404 {\"error_code\":404,");
         assertThat(get("/subjects/millrace.serving-value/versions/1/schema/more"))
                 .startsWith("404 ");
     }
