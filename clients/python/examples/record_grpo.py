@@ -1,0 +1,90 @@
+"""GRPO in NumPy alone, without Millrace in the loop, recorded step by step.
+
+    python3 clients/python/examples/record_grpo.py --directory recorded
+    ./millrace import --records 'recorded/*.jsonl' --archive recorded.archive
+    ./millrace doctor --archive recorded.archive
+
+The policy learns to answer three digits with each one's successor. It samples with weights that are --lag versions old, as an asynchronous
+trainer does.
+"""
+
+import argparse
+import os
+import sys
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small matrices gain nothing from more
+import numpy as np
+
+from millrace_rl import MillraceError, Recorder
+from numpy_decoder import Decoder, tensors
+from train_numpy import AdamW
+
+BEGIN, SEPARATOR, DIGITS = 10, 11, 3
+SHAPE = dict(vocab_size=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=16, intermediate_size=64,
+             rope_theta=100.0, rms_norm_eps=1e-6, tie_word_embeddings=True, attention_bias=False)
+
+
+def sampled(decoder, prompts, random):
+    """Answers [B, DIGITS] and the log-probs of their tokens."""
+    tokens, log_probs = prompts, []
+    for _ in range(DIGITS):
+        logits = decoder(tokens).logits[:, -1]
+        all_of = logits - logits.max(1, keepdims=True)
+        all_of -= np.log(np.exp(all_of).sum(1, keepdims=True))
+        token = (all_of + random.gumbel(size=all_of.shape)).argmax(1)
+        log_probs.append(np.take_along_axis(all_of, token[:, None], 1)[:, 0])
+        tokens = np.column_stack([tokens, token])
+    return tokens[:, -DIGITS:], np.stack(log_probs, 1)
+
+
+def train(recorder, steps, lag, groups=16, samples=8, rate=3e-3, seed=1):
+    """Mean reward of the last step."""
+    random = np.random.default_rng(seed)
+    weights = {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)).astype(np.float32) for name, dims in tensors(SHAPE)}
+    decoder, optimizer, versions = Decoder(SHAPE), AdamW(weights, {}, 0), []
+    for step in range(steps):
+        versions = [*versions, {name: w.copy() for name, w in weights.items()}][-1 - lag:]
+        digits = np.repeat(random.integers(0, 10, (groups, DIGITS)), samples, 0)
+        count = len(digits)
+        prompts = np.column_stack([np.full(count, BEGIN), digits, np.full(count, SEPARATOR)])
+        answers, behavior = sampled(decoder.load(versions[0]), prompts, random)
+        rewards = (answers == (digits + 1) % 10).mean(1)
+        advantages = (rewards - rewards.reshape(groups, samples).mean(1).repeat(samples))
+        sequences = np.column_stack([prompts, answers[:, :-1]])
+        width = sequences.shape[1]
+        rows = (np.arange(count)[:, None] * width + np.arange(width - DIGITS, width)).reshape(-1)
+        given = weights, sequences, rows, answers.reshape(-1), np.ones(rows.size, np.float32)
+
+        def coefficients(log_probs):  # the policy gradient with the bounded ratio of proximal to behavior policy
+            ratios = np.minimum(np.exp(log_probs - behavior.reshape(-1)), 2)
+            return (-ratios * advantages.repeat(DIGITS) / rows.size).astype(np.float32)
+
+        proximal, gradients = decoder.gradient(*given, coefficients)
+        norm = optimizer.step(weights, gradients, rate)
+        recorder.step(
+            {"group": [f"{step}-{i // samples}" for i in range(count)], "mask": np.ones_like(answers), "prompt_tokens": prompts,
+             "response_tokens": answers, "behavior_log_probs": behavior, "proximal_log_probs": proximal.reshape(count, DIGITS),
+             "reward": rewards, "advantage": advantages, "version": np.full(count, max(0, step - lag))},
+            version=step, figures={"grad_norm": float(norm), "learning_rate": rate})
+        print(f"step {step}  reward {rewards.mean():.3f}", flush=True)
+    return rewards.mean()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--directory", help="folder for the records")
+    parser.add_argument("--bootstrap-servers", default="", help="cluster of a run, in place of a folder")
+    parser.add_argument("--run", help="id of the run")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--lag", type=int, default=1, help="versions by which the sampler is behind")
+    args = parser.parse_args()
+    with Recorder(args.bootstrap_servers, args.run, directory=args.directory) as recorder:
+        train(recorder, args.steps, args.lag)
+    print(f"{recorder.recorded} steps recorded, {recorder.repeated} repeated, {recorder.dropped} dropped")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except MillraceError as e:
+        sys.exit(f"{type(e).__name__}: {e}")
