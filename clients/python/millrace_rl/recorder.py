@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace_rl.avro import Record
-from millrace_rl.errors import NotCommitted, Refused, Uncertain
+from millrace_rl.errors import NotCommitted, Refused, TakenOver, Uncertain
 from millrace_rl.kafka import TopicPartition
 from millrace_rl.log import LOG, partition_of
 from millrace_rl.producing import Offsets, Transactions
@@ -368,6 +368,7 @@ class _Log:
     def __init__(self, connect: Callable[[], Run]):
         self._connect = connect
         self._run: Optional[Run] = None
+        self._lost: Optional[TakenOver] = None
 
     def _open(self) -> Run:
         run = self._connect()
@@ -393,14 +394,23 @@ class _Log:
 
     def write(self, step: _Step) -> bool:
         try:
-            return self._once(step)
-        except (NotCommitted, Uncertain) as e:
-            LOG.debug("step %d is tried again: %s", step.version, e)
-            self.close()
-            self._once(step)  # a new producer finds out whether it was committed
-            return True
+            try:
+                return self._once(step)
+            except (NotCommitted, Uncertain) as e:
+                LOG.debug("step %d is tried again: %s", step.version, e)
+                self.close()
+                self._once(step)  # a new producer finds out whether it was committed
+                return True
+        except TakenOver as e:
+            self._lost = e
+            raise
+        except (NotCommitted, Uncertain):
+            self.close()  # the next step connects anew
+            raise
 
     def _once(self, step: _Step) -> bool:
+        if self._lost is not None:
+            raise self._lost
         run = self._run or self._open()
         if step.version < self._counts[0]:
             return False

@@ -10,7 +10,13 @@ from unittest import mock
 
 import numpy as np
 
-from millrace_rl import Recorder, Refused
+from millrace_rl import NotCommitted, Recorder, Refused, TakenOver
+from millrace_rl.avro import Schema, compiled_reader
+from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.log import partition_of
+from millrace_rl.versions import Identity
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "schemas/src/main/avro"
 
 ROW = {"mask": [1, 0, 1], "behavior_log_probs": [-0.5, None, -1.0], "proximal_log_probs": [-0.25, float("nan"), -2.0], "reward": 1.0}
 
@@ -127,6 +133,155 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual([line["version"] for line in self.lines(2)], [1] * 4)
         for line in self.lines(0):  # on policy, so the engines agree
             np.testing.assert_allclose(line["behavior_log_probs"], line["proximal_log_probs"], atol=1e-5)
+
+
+class Cluster:
+    """A run's topics as the recorder uses them: records go through the project's own schemas, and a transaction is whole or not at all."""
+
+    NAMES = {"rollouts": "Rollout", "scores": "Score", "trajectories": "Trajectory", "batches": "LearnerBatch", "training-log": "TrainingStep"}
+
+    def __init__(self):
+        self.topics = {name: [[] for _ in range(4 if name in ("rollouts", "scores") else 1)] for name in self.NAMES}
+        self.committed_offsets, self.failures, self.connections = {}, [], 0
+        self._identity = Identity("millrace.r.", "r", 0, "policy")
+        self._partitions = {self._identity.topic(name): len(partitions) for name, partitions in self.topics.items()}
+        texts = {name: Schema(json.dumps(self._whole(json.loads((SCHEMAS / f"{record}.avsc").read_text()), set())))
+                 for name, record in self.NAMES.items()}
+        self._writers = {name: compiled_writer(schema) for name, schema in texts.items()}
+        self.readers = {name: compiled_reader(schema) for name, schema in texts.items()}
+        self._kafka, self._schemas = mock.Mock(timeout_s=1), mock.Mock()
+        self._schemas.encode = lambda topic, record: self._writers[topic[len("millrace.r."):]](record)
+        self._kafka.consumer.return_value.committed = lambda at, timeout_s: [
+            mock.Mock(offset=self.committed_offsets.get(each, -1001)) for each in at]
+        self._kafka.ends = lambda consumer, topic, partition: (0, len(self.topics["batches"][0]))
+
+    def _whole(self, node, seen):
+        """A schema with the types that it names."""
+        if isinstance(node, str) and node.startswith("dev.millrace.schemas.") and node not in seen:
+            seen.add(node)
+            return self._whole(json.loads((SCHEMAS / "parts" / f"{node.rpartition('.')[2]}.avsc").read_text()), seen)
+        if isinstance(node, list):
+            return [self._whole(each, seen) for each in node]
+        if isinstance(node, dict):
+            return {key: self._whole(value, seen) if key in ("type", "items", "values", "fields") else value for key, value in node.items()}
+        return node
+
+    def _partition(self, name):
+        return 0
+
+    def transactions(self, *_):
+        self.connections += 1
+        return self
+
+    def write(self, what, work, offsets):
+        self._open = []
+        work()
+        if self.failures:
+            raise self.failures.pop(0)
+        for name, partition, value, _ in self._open:
+            self.topics[name][partition].append(value)
+        self.committed_offsets.update({(topic, partition): offset for topic, partition, offset in offsets()[0]})
+
+    def send(self, topic, value, key, partition=None, written=None):
+        name = topic[len("millrace.r."):]
+        offset = len(self.topics[name][partition]) + sum(each[:2] == (name, partition) for each in self._open)
+        self._open.append((name, partition, value, offset))
+        if written is not None:
+            written(offset)
+
+    def flush(self):
+        pass
+
+    def close(self):
+        pass
+
+    def read(self, name, partition=0):
+        return [self.readers[name](value, 0, True) for value in self.topics[name][partition]]
+
+
+class ClusterTest(unittest.TestCase):
+    def setUp(self):
+        self.cluster = Cluster()
+        for name, value in (("Run", lambda *_, **__: self.cluster), ("Transactions", self.cluster.transactions), ("TopicPartition", lambda *at: at)):
+            patch = mock.patch(f"millrace_rl.recorder.{name}", value)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def recorder(self, **options):
+        recorder = Recorder("kafka:9092", "r", **options)
+        self.addCleanup(recorder.close)
+        return recorder
+
+    ROWS = [{**ROW, "group": "g", "advantage": 0.5, "versions": [3, 3, 4], "response_tokens": [7, 8, 9], "turns": [0, -1, 1],
+             "entropies": [1, None, 2]},
+            {**ROW, "group": "g", "advantages": [1.0, 0.0, 2.0], "mask": [0, 0, 1], "finish_reason": "length"},
+            {**ROW, "group": "h", "advantage": 0.0, "mask": [0, 0, 0]}]
+
+    def test_should_write_records_that_point_at_each_other(self):
+        with self.recorder(strict=True) as recorder:
+            recorder.step(self.ROWS, version=5, figures={"loss": 0.25, "learning_rate": 0.125})
+        batch, = self.cluster.read("batches")
+        self.assertEqual((batch["batch_id"], batch["assembled_version"], batch["trained_tokens"]), (0, 5, 3))
+        self.assertEqual((batch["staleness_mean"], batch["staleness_max"]), (1.0, 2))  # of tokens by versions 3, 4 and 5
+        for entry, (advantage, tokens, by) in zip(batch["entries"], ((0.5, 2, None), (2.0, 1, None), (0.0, 0, "records"))):
+            trajectory = self.cluster.read("trajectories", entry["partition"])[entry["offset"]]
+            rollout = self.cluster.read("rollouts", entry["rollout_partition"])[entry["rollout_offset"]]
+            at = trajectory["score_source"]
+            score = self.cluster.read("scores", at["partition"])[at["offset"]]
+            for record in (trajectory, rollout, score):
+                self.assertEqual((record["rollout_id"], record["group_id"]), (entry["rollout_id"], entry["group_id"]))
+            self.assertEqual(entry["rollout_partition"], partition_of(entry["group_id"], 4))
+            self.assertEqual(score["rollout_source"], trajectory["rollout_source"])
+            self.assertEqual((entry["advantage"], entry["trained_tokens"], entry["masked_by"]), (advantage, tokens, by))
+            self.assertEqual(trajectory["proximal_version"], 5)
+        first = self.cluster.read("trajectories")[0]
+        self.assertEqual([(span["version"], span["start"], span["end"]) for span in first["version_spans"]], [(3, 0, 2), (4, 2, 3)])
+        self.assertEqual([(turn["speaker"], turn["start"]) for turn in first["turns"]], [("POLICY", 0), ("ENVIRONMENT", 1), ("POLICY", 2)])
+        self.assertEqual(list(first["proximal_entropies"]), [1, 0, 2])
+        self.assertIsNone(first["old_log_probs"])
+        step, = self.cluster.read("training-log")
+        self.assertEqual((step["version"], step["rollouts_trained"], step["rollouts_masked"], step["tokens_trained"]), (6, 2, 1, 3))
+        self.assertEqual((step["learning_rate"], step["metrics"]["loss"], step["reward_mean"], step["weights_sha256"]), (0.125, 0.25, 1.0, ""))
+
+    def test_should_record_a_repeated_step_once_also_after_a_restart(self):
+        with self.recorder(strict=True) as recorder:
+            recorder.step(self.ROWS, version=5)
+            recorder.step(self.ROWS, version=5)
+        with self.recorder(strict=True) as again:
+            again.step(self.ROWS, version=5)
+            again.step(self.ROWS, version=7)
+        self.assertEqual((recorder.repeated, again.repeated), (1, 1))
+        self.assertEqual([(batch["batch_id"], batch["assembled_version"]) for batch in self.cluster.read("batches")], [(0, 5), (1, 7)])
+        self.assertEqual([step["rollouts_consumed"] for step in self.cluster.read("training-log")], [3, 6])
+
+    def test_should_try_once_more_and_then_drop(self):
+        self.cluster.failures = [NotCommitted("given up")] * 3  # twice of the first step, once of the second
+        with self.recorder() as recorder, self.assertLogs("millrace", "WARNING"):
+            for version in range(5, 8):
+                recorder.step(self.ROWS, version=version)
+            recorder.close()
+        self.assertEqual((recorder.recorded, recorder.dropped, self.cluster.connections), (2, 1, 4))
+        self.assertEqual([batch["assembled_version"] for batch in self.cluster.read("batches")], [6, 7])
+
+    def test_should_not_take_a_run_back_from_another_recorder(self):
+        self.cluster.failures = [TakenOver("somebody else's by now")]
+        with self.recorder() as recorder, self.assertLogs("millrace", "WARNING"):
+            recorder.step(self.ROWS, version=5)
+            recorder.step(self.ROWS, version=6)
+            recorder.close()
+        self.assertEqual((recorder.dropped, self.cluster.connections), (2, 1))
+
+    def test_should_refuse_a_run_that_has_a_learner_and_a_row_without_an_advantage(self):
+        with self.assertRaisesRegex(Refused, "has no advantage"):
+            self.recorder(strict=True).step([ROW], version=0)
+        self.cluster.topics["batches"][0].append(b"a learner's")
+        with self.assertRaisesRegex(Refused, "run r has batches that no recorder wrote"):
+            self.recorder(strict=True).step(self.ROWS, version=5)
+
+    def test_should_want_one_place(self):
+        for places in ({}, {"run_id": "r", "directory": "d"}):
+            with self.assertRaisesRegex(Refused, "either bootstrap_servers and run_id, or directory"):
+                Recorder(**places)
 
 
 if __name__ == "__main__":
