@@ -1,5 +1,6 @@
 """What a recorder writes, drops and counts."""
 
+import functools
 import json
 import sys
 import tempfile
@@ -135,6 +136,24 @@ class RecorderTest(unittest.TestCase):
             np.testing.assert_allclose(line["behavior_log_probs"], line["proximal_log_probs"], atol=1e-5)
 
 
+@functools.lru_cache(None)
+def schema(record):
+    """A record's schema with the types that it names."""
+    seen = set()
+
+    def whole(node):
+        if isinstance(node, str) and node.startswith("dev.millrace.schemas.") and node not in seen:
+            seen.add(node)
+            return whole(json.loads((SCHEMAS / "parts" / f"{node.rpartition('.')[2]}.avsc").read_text()))
+        if isinstance(node, list):
+            return [whole(each) for each in node]
+        if isinstance(node, dict):
+            return {key: whole(value) if key in ("type", "items", "values", "fields") else value for key, value in node.items()}
+        return node
+
+    return Schema(json.dumps(whole(json.loads((SCHEMAS / f"{record}.avsc").read_text()))))
+
+
 class Cluster:
     """A run's topics as the recorder uses them: records go through the project's own schemas, and a transaction is whole or not at all."""
 
@@ -145,26 +164,12 @@ class Cluster:
         self.committed_offsets, self.failures, self.connections = {}, [], 0
         self._identity = Identity("millrace.r.", "r", 0, "policy")
         self._partitions = {self._identity.topic(name): len(partitions) for name, partitions in self.topics.items()}
-        texts = {name: Schema(json.dumps(self._whole(json.loads((SCHEMAS / f"{record}.avsc").read_text()), set())))
-                 for name, record in self.NAMES.items()}
-        self._writers = {name: compiled_writer(schema) for name, schema in texts.items()}
-        self.readers = {name: compiled_reader(schema) for name, schema in texts.items()}
+        self._writers = {name: compiled_writer(schema(record)) for name, record in self.NAMES.items()}
         self._kafka, self._schemas = mock.Mock(timeout_s=1), mock.Mock()
         self._schemas.encode = lambda topic, record: self._writers[topic[len("millrace.r."):]](record)
         self._kafka.consumer.return_value.committed = lambda at, timeout_s: [
             mock.Mock(offset=self.committed_offsets.get(each, -1001)) for each in at]
         self._kafka.ends = lambda consumer, topic, partition: (0, len(self.topics["batches"][0]))
-
-    def _whole(self, node, seen):
-        """A schema with the types that it names."""
-        if isinstance(node, str) and node.startswith("dev.millrace.schemas.") and node not in seen:
-            seen.add(node)
-            return self._whole(json.loads((SCHEMAS / "parts" / f"{node.rpartition('.')[2]}.avsc").read_text()), seen)
-        if isinstance(node, list):
-            return [self._whole(each, seen) for each in node]
-        if isinstance(node, dict):
-            return {key: self._whole(value, seen) if key in ("type", "items", "values", "fields") else value for key, value in node.items()}
-        return node
 
     def _partition(self, name):
         return 0
@@ -196,7 +201,8 @@ class Cluster:
         pass
 
     def read(self, name, partition=0):
-        return [self.readers[name](value, 0, True) for value in self.topics[name][partition]]
+        read = compiled_reader(schema(self.NAMES[name]))
+        return [read(value, 0, True) for value in self.topics[name][partition]]
 
 
 class ClusterTest(unittest.TestCase):
