@@ -510,9 +510,11 @@ public final class Doctor {
             int starved = 0;
             for (int i = steps.size() - 1; i > 0; i--) {
                 TrainingStep step = steps.get(i);
+                String weights = step.getWeightsSha256();
                 if (step.getTokensTrained() > 0
-                        && !step.getWeightsSha256().equals(steps.get(i - 1).getWeightsSha256())) {
-                    break;
+                        && (weights.isEmpty()
+                                || !weights.equals(steps.get(i - 1).getWeightsSha256()))) {
+                    break; // changed, or of another system's trainer and unknown
                 }
                 still++;
                 starved += step.getTokensTrained() == 0 ? 1 : 0;

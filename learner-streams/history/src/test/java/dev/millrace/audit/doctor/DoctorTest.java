@@ -395,6 +395,9 @@ class DoctorTest {
         assertThat(ofCourse(course(11, i -> 1000, i -> i < 2 ? "" + i : "same")))
                 .as("nine steps")
                 .isEmpty();
+        assertThat(ofCourse(course(11, i -> 1000, i -> "")))
+                .as("unknown weights")
+                .isEmpty();
     }
 
     @Test
