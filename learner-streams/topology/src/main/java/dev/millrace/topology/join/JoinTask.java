@@ -349,8 +349,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             return;
         }
         Trajectory trajectory = join.trajectory(context.run(), inputs, this::at);
-        Optional<StageInput> missing =
-                TrajectoryNotes.of(trajectory, inputs).missing();
+        Optional<StageInput> missing = TrajectoryNotes.of(trajectory, inputs).missing();
         if (missing.isPresent()) {
             refuse(join.rollout(), PendingJoin.missing(missing.get()));
             return;
