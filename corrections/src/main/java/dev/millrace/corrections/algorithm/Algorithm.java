@@ -3,7 +3,6 @@ package dev.millrace.corrections.algorithm;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.kl.KlConfig;
-import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.objective.LossAggregation;
@@ -116,10 +115,7 @@ public record Algorithm(
                     "mode=recorded does not score at the step, and kl.kind=in_reward takes proximal log-probs of then;"
                             + " choose mode=decoupled, or kl.kind=in_loss");
         }
-        if ((mode == Mode.RECORDED || mode == Mode.BYPASS)
-                && kl.against()
-                        .filter(ReferenceConfig.Learner.class::isInstance)
-                        .isPresent()) {
+        if ((mode == Mode.RECORDED || mode == Mode.BYPASS) && kl.againstLearner()) {
             throw new IllegalArgumentException("mode=" + mode.name().toLowerCase(Locale.ROOT)
                     + " does not score at the step, and kl.reference.kind=learner takes the learner's log-probs of then;"
                     + " choose mode=decoupled, or another kl.reference.kind");

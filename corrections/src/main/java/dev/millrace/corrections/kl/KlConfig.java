@@ -29,6 +29,11 @@ public sealed interface KlConfig {
         return this instanceof Centred centred ? Optional.of(centred.reference()) : Optional.empty();
     }
 
+    /** Whether the reference is the learner itself. */
+    default boolean againstLearner() {
+        return against().filter(ReferenceConfig.Learner.class::isInstance).isPresent();
+    }
+
     /** Nowhere. */
     record Off() implements KlConfig {}
 

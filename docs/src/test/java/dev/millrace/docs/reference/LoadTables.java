@@ -53,16 +53,24 @@ final class LoadTables {
                 "limited beyond it by",
                 "processor load there",
                 "commit"));
-        for (String name : OPEN) {
-            LoadReport report = JsonFile.read(report(name), LoadReport.class);
-            for (Curve curve : report.curves()) {
-                table.append(knee(name, report.origin().commit(), curve));
-            }
-        }
+        forEachCurve(OPEN, (label, commit, curve) -> table.append(knee(label, commit, curve)));
         return table.toString();
     }
 
-    private static String knee(String name, String commit, Curve curve) {
+    private static void forEachCurve(List<String> names, CurveRow row) throws IOException {
+        for (String name : names) {
+            LoadReport report = JsonFile.read(report(name), LoadReport.class);
+            for (Curve curve : report.curves()) {
+                row.add(labelled(name, curve.settings()), report.origin().commit(), curve);
+            }
+        }
+    }
+
+    private interface CurveRow {
+        void add(String label, String commit, Curve curve);
+    }
+
+    private static String knee(String label, String commit, Curve curve) {
         Comparator<PointResult> byRate = Comparator.comparingDouble(PointResult::offered);
         PointResult followed = curve.points().stream()
                 .filter(point -> point.limit() == Limit.LOAD)
@@ -72,7 +80,7 @@ final class LoadTables {
                 .filter(point -> point.limit() != Limit.LOAD)
                 .min(byRate);
         return Tables.row(
-                labelled(name, curve.settings()),
+                label,
                 number(curve.baseline().copyMegabytesPerSecond(), 0),
                 number(curve.knee().rate(), 0),
                 number(followed.ofBaseline(), 2),
@@ -90,8 +98,7 @@ final class LoadTables {
                 "making records takes of their time",
                 "us per record",
                 "commit"));
-        LoadReport report = JsonFile.read(report("saturation"), LoadReport.class);
-        for (Curve curve : report.curves()) {
+        forEachCurve(List.of("saturation"), (label, commit, curve) -> {
             Baseline measured = curve.baseline();
             table.append(Tables.row(
                     number(measured.generators(), 0),
@@ -99,8 +106,8 @@ final class LoadTables {
                             + number(measured.publishMegabytesPerSecond(), 0) + " MB/s",
                     number(100 * measured.generatorShare(), 0) + " %",
                     number(measured.ownMicros(), 1),
-                    report.origin().commit()));
-        }
+                    commit));
+        });
         return table.toString();
     }
 
@@ -116,27 +123,24 @@ final class LoadTables {
                 "s until the backlog is worked off",
                 "s without a batch, until caught up after a kill",
                 "commit"));
-        for (String name : FIXED) {
-            LoadReport report = JsonFile.read(report(name), LoadReport.class);
-            for (Curve curve : report.curves()) {
-                for (PointResult point : curve.points()) {
-                    table.append(Tables.row(
-                            labelled(name, curve.settings()),
-                            number(point.offered(), 0),
-                            number(point.achieved(), 0),
-                            number(point.endToEnd().p50(), 0) + ", "
-                                    + number(point.endToEnd().p99(), 0),
-                            number(100 * point.trainedShare(), 0) + " %",
-                            number(point.stalenessMean(), 1),
-                            number(point.ess(), 2),
-                            point.drainSeconds() < 0 ? "" : number(point.drainSeconds(), 1),
-                            point.gapSeconds() < 0
-                                    ? ""
-                                    : number(point.gapSeconds(), 2) + ", " + number(point.recoverySeconds(), 1),
-                            report.origin().commit()));
-                }
+        forEachCurve(FIXED, (label, commit, curve) -> {
+            for (PointResult point : curve.points()) {
+                table.append(Tables.row(
+                        label,
+                        number(point.offered(), 0),
+                        number(point.achieved(), 0),
+                        number(point.endToEnd().p50(), 0) + ", "
+                                + number(point.endToEnd().p99(), 0),
+                        number(100 * point.trainedShare(), 0) + " %",
+                        number(point.stalenessMean(), 1),
+                        number(point.ess(), 2),
+                        point.drainSeconds() < 0 ? "" : number(point.drainSeconds(), 1),
+                        point.gapSeconds() < 0
+                                ? ""
+                                : number(point.gapSeconds(), 2) + ", " + number(point.recoverySeconds(), 1),
+                        commit));
             }
-        }
+        });
         return table.toString();
     }
 

@@ -8,7 +8,6 @@ import dev.millrace.corrections.kl.InRewardPenalty;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.KlInReward;
-import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.corrections.ratio.MissingOldLogProbs;
 import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.stage.ControlState;
@@ -84,11 +83,7 @@ final class StepStart {
     /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
         CurrentLogProbs current = current(members, version, weights, means);
-        boolean againstLearner = algorithm
-                .kl()
-                .against()
-                .filter(ReferenceConfig.Learner.class::isInstance)
-                .isPresent();
+        boolean againstLearner = algorithm.kl().againstLearner();
         float[] reference = againstLearner && current != null ? current.values() : references.of(members, means);
         float[] old = algorithm.mode() == Mode.BYPASS ? members.behavior() : members.old();
         float[] proximal = proximal(members, current, version, means);
