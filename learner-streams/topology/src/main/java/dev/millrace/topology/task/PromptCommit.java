@@ -11,6 +11,10 @@ package dev.millrace.topology.task;
  *   <li>Where records never stop, what was made waits for its commit no longer than the interval.
  * </ul>
  *
+ * <p>The engine commits behind the turn in which it is asked to, and that may take longer than the interval, on brokers that
+ * replicate. What is made in the rest of the turn goes with it, so time counts anew only from a later turn; else every turn would
+ * end in a commit, and be of one record.
+ *
  * <p>Not thread-safe: each thread has its own.
  */
 public final class PromptCommit {
@@ -27,6 +31,8 @@ public final class PromptCommit {
     private long committedMs;
     private boolean isAwaited;
     private boolean isSettling;
+    /** The engine was asked for a commit within a turn, which may still go on. */
+    private boolean isCommitting;
 
     /** What is to be done about what was made. */
     enum Settling {
@@ -55,12 +61,20 @@ public final class PromptCommit {
         arrivals++;
         boolean isHurried = isAwaited && ageMs <= FRESH_INTERVALS * intervalMs;
         isAwaited = false;
-        return (isHurried || waited(nowMs)) && committed(nowMs);
+        boolean isDue = isHurried || !isCommitting && waited(nowMs);
+        if (isDue) {
+            committed(nowMs);
+            isCommitting = true;
+        }
+        return isDue;
     }
 
-    /** Whether something was made and nobody asks yet whether more follows; then the caller does, {@link #SETTLING_MS} from now. */
+    /**
+     * Whether something was made or committed and nobody asks yet whether more follows; then the caller does,
+     * {@link #SETTLING_MS} from now.
+     */
     boolean beginsToSettle() {
-        if (isSettling || firstMadeMs == NOTHING) {
+        if (isSettling || firstMadeMs == NOTHING && !isCommitting) {
             return false;
         }
         isSettling = true;
@@ -69,15 +83,21 @@ public final class PromptCommit {
     }
 
     /**
-     * What to do now. Single records that come again and again are committed twice in an interval at most. Where nothing is to be
-     * asked later, what is made next begins anew.
+     * What to do now, at the end of a turn. Single records that come again and again are committed twice in an interval at most. Where
+     * nothing is to be asked later, what is made next begins anew.
      */
     Settling settle(long nowMs) {
         boolean isQuiet = arrivals == arrivalsSeen;
         arrivalsSeen = arrivals;
         if (firstMadeMs == NOTHING) {
             isSettling = false;
+            isCommitting = false;
             return Settling.NOTHING;
+        }
+        if (isCommitting) {
+            isCommitting = false;
+            firstMadeMs = nowMs;
+            return Settling.ASK_LATER;
         }
         if (isQuiet && nowMs - committedMs >= intervalMs / 2 || waited(nowMs)) {
             committed(nowMs);
@@ -96,9 +116,8 @@ public final class PromptCommit {
         return firstMadeMs != NOTHING && nowMs - firstMadeMs >= intervalMs;
     }
 
-    private boolean committed(long nowMs) {
+    private void committed(long nowMs) {
         firstMadeMs = NOTHING;
         committedMs = nowMs;
-        return true;
     }
 }

@@ -14,6 +14,10 @@ class PromptCommitTest {
 
         assertThat(commit.isDue(200, 1000)).isTrue();
         assertThat(commit.isDue(0, 1001)).as("nothing was made since").isFalse();
+        assertThat(commit.beginsToSettle())
+                .as("the commit may not have been made yet")
+                .isTrue();
+        assertThat(commit.settle(1010)).isEqualTo(Settling.NOTHING);
         assertThat(commit.beginsToSettle()).as("nothing was made since").isFalse();
     }
 
@@ -65,6 +69,23 @@ class PromptCommitTest {
 
         assertThat(commit.isDue(0, 1100)).isTrue();
         assertThat(commit.settle(1101)).isEqualTo(Settling.NOTHING);
+    }
+
+    /** A turn's second record was made before its commit, which takes longer than the interval. */
+    @Test
+    void shouldNotCountTheTimeOfACommitAsWaiting() {
+        commit.made(false, 1000);
+        assertThat(commit.beginsToSettle()).isTrue();
+        commit.made(false, 1100);
+        assertThat(commit.isDue(0, 1100)).isTrue();
+        commit.made(false, 1101);
+        assertThat(commit.isDue(0, 1101)).isFalse();
+
+        commit.made(false, 1260);
+        assertThat(commit.isDue(0, 1260)).as("in the turn behind the commit").isFalse();
+        assertThat(commit.settle(1261)).isEqualTo(Settling.ASK_LATER);
+        assertThat(commit.isDue(0, 1360)).isFalse();
+        assertThat(commit.isDue(0, 1361)).isTrue();
     }
 
     @Test
