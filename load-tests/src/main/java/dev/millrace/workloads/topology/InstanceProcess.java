@@ -128,7 +128,7 @@ public final class InstanceProcess implements AutoCloseable {
     /** The child inherits collector and class archive, not heap, agents or properties. */
     private static boolean isOfTheMachine(String argument) {
         return argument.startsWith("-XX:") && !argument.contains("Heap") && !argument.contains("ArchiveClassesAtExit")
-                || argument.startsWith("-Xlog:cds")
+                || argument.startsWith("-Xlog:")
                 || argument.startsWith("--");
     }
 

@@ -194,8 +194,12 @@ public final class TopologyBenchmark {
                 }
             }
             if (plan.parts().contains(Part.RESTARTS)) {
+                double rate = latency.stream()
+                        .filter(of -> of.responseTokens() == Restart.RESPONSE_TOKENS)
+                        .mapToDouble(AddedLatency.Result::rolloutsPerSecond)
+                        .reduce(Restart.HIGHEST_RATE, Math::min);
                 for (Restart.Way way : Restart.Way.values()) {
-                    restarts.add(new Restart(broker.bootstrapServers(), topics, scratch, plan.restartSeconds())
+                    restarts.add(new Restart(broker.bootstrapServers(), topics, scratch, plan.restartSeconds(), rate)
                             .measure(way));
                     progress.accept("restart: " + restarts.get(restarts.size() - 1));
                 }
@@ -614,13 +618,18 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * Measures the gap between batches while the only instance is replaced under steady load, JVM start included.
+     * Measures the gap between batches while the only instance is replaced under steady load, JVM start included. The load begins
+     * once the first instance runs.
      * Afterwards every rollout must be in exactly one batch.
      */
     static final class Restart {
         private static final long SEED = 13;
         private static final int NEWEST_VERSION = 8;
-        private static final double ROLLOUTS_PER_SECOND = 200;
+        /** Rollouts per second, where half of what the topology follows is not less. */
+        static final double HIGHEST_RATE = 200;
+        /** Of the default shape. */
+        static final int RESPONSE_TOKENS = 512;
+
         private static final int HEAP_MEGABYTES = 512;
         private static final Duration LIMIT = Duration.ofMinutes(3);
 
@@ -628,12 +637,15 @@ public final class TopologyBenchmark {
         private final TopicsConfig topics;
         private final Path scratch;
         private final int seconds;
+        private final double rolloutsPerSecond;
 
-        public Restart(String bootstrapServers, TopicsConfig topics, Path scratch, int seconds) {
+        public Restart(
+                String bootstrapServers, TopicsConfig topics, Path scratch, int seconds, double rolloutsPerSecond) {
             this.bootstrapServers = bootstrapServers;
             this.topics = topics;
             this.scratch = scratch;
             this.seconds = seconds;
+            this.rolloutsPerSecond = rolloutsPerSecond;
         }
 
         public enum Way {
@@ -665,7 +677,7 @@ public final class TopologyBenchmark {
         public Restart.Result measure(Way way) throws InterruptedException {
             RolloutShape shape = RolloutShape.defaults();
             int group = shape.groupSize();
-            long count = Math.round(ROLLOUTS_PER_SECOND * seconds) / group * group;
+            long count = Math.round(rolloutsPerSecond * seconds) / group * group;
             String name = "restart-" + way.name().toLowerCase(java.util.Locale.ROOT);
             TopologyConfig config =
                     TopologyConfig.defaults().with(new BatchConfig(group, 0, BatchConfig.Order.COMPLETION, 0, false));
@@ -678,8 +690,8 @@ public final class TopologyBenchmark {
                 run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
                 OpenLoop load = new OpenLoop(
                         run,
-                        new LoadPlan(ROLLOUTS_PER_SECOND, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
-                        Schedule.of(Arrivals.EVEN, ROLLOUTS_PER_SECOND, count, SEED),
+                        new LoadPlan(rolloutsPerSecond, Arrivals.EVEN, 1, Distribution.fixed(0), 0),
+                        Schedule.of(Arrivals.EVEN, rolloutsPerSecond, count, SEED),
                         0,
                         () -> NEWEST_VERSION);
                 InstanceProcess first = InstanceProcess.start(
@@ -706,16 +718,17 @@ public final class TopologyBenchmark {
                                 seen.put(BatchedRollouts.index(entry, group), true);
                             }
                         }))) {
+                    first.awaitRunning();
                     load.start();
                     BoundedWait.await("a steady stream of batches", LIMIT, () -> {
                         watch.requireAllToCome();
                         load.requireHealthy();
-                        return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * ROLLOUTS_PER_SECOND;
+                        return entries.get() > 0 && load.rolloutsOnLog() - entries.get() < 2 * rolloutsPerSecond;
                     });
                     if (load.isDone()) {
                         throw new LoadException(
                                 "the load of " + seconds + " s was over before the topology kept up with "
-                                        + Math.round(ROLLOUTS_PER_SECOND)
+                                        + Math.round(rolloutsPerSecond)
                                         + " rollouts/s, so no restart under load was seen; leave the machine to the measurement");
                     }
                     longestGap.set(0);
