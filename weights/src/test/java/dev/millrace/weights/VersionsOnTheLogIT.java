@@ -35,6 +35,7 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -47,9 +48,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ListOffsetsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.junit.jupiter.api.AfterAll;
@@ -59,6 +63,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
 import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(300)
@@ -106,6 +112,33 @@ class VersionsOnTheLogIT {
         producer.close(Duration.ZERO);
         log.close();
     }
+
+    /** A version that nobody sees: whether the log holds it, and whether it is committed. */
+    @RegisterExtension
+    final TestExecutionExceptionHandler unseen = (test, failure) -> {
+        if (!(failure instanceof VersionUnavailableException)) {
+            throw failure;
+        }
+        TopicPartition versions = new TopicPartition(connection.topics().policyVersions(), 0);
+        try (Admin admin = Admin.create(connection.admin())) {
+            Map<IsolationLevel, Long> ends = new EnumMap<>(IsolationLevel.class);
+            for (IsolationLevel level : IsolationLevel.values()) {
+                ends.put(
+                        level,
+                        admin.listOffsets(Map.of(versions, OffsetSpec.latest()), new ListOffsetsOptions(level))
+                                .partitionResult(versions)
+                                .get(10, TimeUnit.SECONDS)
+                                .offset());
+            }
+            throw new AssertionError(
+                    failure.getMessage() + "; ends " + ends + "; written by "
+                            + admin.describeProducers(List.of(versions)).all().get(10, TimeUnit.SECONDS) + " in "
+                            + admin.describeTransactions(List.of(connection.scoped("learner")))
+                                    .all()
+                                    .get(10, TimeUnit.SECONDS),
+                    failure);
+        }
+    };
 
     @Test
     void shouldGiveBackTheBitsThatWerePublished() {
