@@ -38,6 +38,9 @@ public record LogConnection(
         Alarms alarms,
         Runnable sync)
         implements RunRecords {
+    /** The clients' own connections.max.idle.ms. */
+    public static final int CLIENTS_IDLE_MS = 540_000;
+
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
     public static final Duration PATIENCE = Duration.ofMinutes(10);
 
@@ -160,6 +163,10 @@ public record LogConnection(
         Map<String, Object> withPatience = new HashMap<>(ofRole);
         // what it asks beside reading, such as for offsets, then waits as long as reading does
         withPatience.putIfAbsent("default.api.timeout.ms", Math.toIntExact(patience.toMillis()));
+        // a member that may work so long without a poll needs its coordinator's connection for as long
+        if (ofRole.get("max.poll.interval.ms") instanceof Integer longestTurnMs) {
+            withPatience.put("connections.max.idle.ms", Math.max(longestTurnMs, CLIENTS_IDLE_MS));
+        }
         return ClientKind.CONSUMER.settings(clientProperties, withPatience);
     }
 

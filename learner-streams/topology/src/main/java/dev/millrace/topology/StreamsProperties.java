@@ -21,9 +21,6 @@ final class StreamsProperties {
     /** So long a wait for records holds up the commit of what was made. */
     private static final long POLL_MS = 10;
 
-    /** The client's own connections.max.idle.ms. */
-    private static final int CLIENTS_IDLE_MS = 540_000;
-
     private StreamsProperties() {}
 
     /**
@@ -60,7 +57,7 @@ final class StreamsProperties {
         settings.put(StreamsConfig.consumerPrefix(ConsumerConfig.MAX_POLL_INTERVAL_MS_CONFIG), longestPollMs);
         settings.put(
                 StreamsConfig.consumerPrefix(ConsumerConfig.CONNECTIONS_MAX_IDLE_MS_CONFIG),
-                Math.max(longestPollMs, CLIENTS_IDLE_MS));
+                Math.max(longestPollMs, LogConnection.CLIENTS_IDLE_MS));
         if (instanceName.isEmpty()) {
             settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, GroupProtocol.STREAMS.name()); // the rest is the group's
         } else {
