@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class RequestThreadsTest {
     private static final int MOST = 4;
-    private static final int HALF_OPEN = 40;
+    private static final int HALF_OPEN = 200;
 
     private final RequestThreads threads = new RequestThreads("request-threads-test", MOST, null);
     private final CountDownLatch entered = new CountDownLatch(MOST);
@@ -105,7 +105,7 @@ class RequestThreadsTest {
         for (int i = 0; i < HALF_OPEN; i++) {
             send(i % 2 == 0 ? "GET / HTTP/1.1\r\nHost: x\r\n" : "G");
         }
-        for (int i = 0; i < HALF_OPEN; i++) {
+        for (int i = 0; i < 10 * MOST; i++) {
             assertThat(get("/").get()).isEqualTo(200);
         }
     }
