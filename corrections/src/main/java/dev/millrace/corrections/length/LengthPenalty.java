@@ -16,7 +16,7 @@ import java.util.Map;
 public interface LengthPenalty extends RewardStage {
 
     /**
-     * One amount per sequence, not negative.
+     * One amount per sequence; a negative one is a bonus.
      *
      * @param batch lengths are trained tokens, groups are prompts
      * @param correct whether each sequence solved its problem

@@ -42,6 +42,7 @@ class EstimatorStagesTest {
                 .vector(StageInput.BEHAVIOR, new float[] {-1, -1, NAN, -1, -1, -1})
                 .vector(StageInput.PROXIMAL, new float[] {-0.5f, -1, NAN, -2, -1, -1})
                 .vector(StageInput.VALUES, new float[] {0.5f, 0.5f, NAN, 0.5f, 0.25f, 0.25f})
+                .vector(StageInput.ENTROPIES, new float[] {0.5f, 0.25f, NAN, 1, 0.5f, 2})
                 .vector(StageInput.SQUARED_PROBABILITIES, new float[] {0.5f, 0.5f, NAN, 0.5f, 0.5f, 0.5f})
                 .vector(StageInput.TOKEN_REWARDS, new float[] {0.5f, NAN, NAN, 2, 0, 1})
                 .turns(new int[] {0, 0, -1, 1, 0, 0})
@@ -61,6 +62,7 @@ class EstimatorStagesTest {
                 new PassAtKAdvantage(2, true),
                 new PassAtKAdvantage(1, false),
                 MaxRl.defaults(),
+                RlZvp.defaults(),
                 BatchMean.defaults(),
                 SoftMaximum.defaults(),
                 ReinforcePlusPlusBaseline.defaults(),
@@ -106,6 +108,7 @@ class EstimatorStagesTest {
                 StageInput.BEHAVIOR,
                 StageInput.PROXIMAL,
                 StageInput.VALUES,
+                StageInput.ENTROPIES,
                 StageInput.SQUARED_PROBABILITIES,
                 StageInput.TOKEN_REWARDS)) {
             starved.vector(vector, known.vector(vector));
@@ -130,6 +133,30 @@ class EstimatorStagesTest {
                     .isInstanceOf(AbsentInputException.class)
                     .hasMessageContaining("the batch has no ");
         }
+    }
+
+    /** The numbers of a public implementation's test, and by hand. */
+    @Test
+    void shouldTakeEntropiesForAdvantagesWhereRewardsDoNotDiffer() {
+        TokenBatch batch = new TokenBatch(
+                new int[] {0, 2, 4, 6, 8, 10, 13},
+                new byte[] {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1},
+                new int[] {0, 0, 1, 1, 2, 2});
+        float[] entropies = {0.2f, 0.8f, 0.4f, 0.6f, 0.2f, 0.8f, 0.5f, 0.7f, 9, 9, 9, 9, 9};
+        StageFacts facts = StageFacts.of(batch, new double[] {1, 1, 0, 0, 0, 1})
+                .vector(StageInput.ENTROPIES, entropies)
+                .build();
+
+        float[] advantages =
+                StageBatch.decide(facts, List.of(new RlZvp(0.1, 0.5))).perToken();
+
+        float apart = (float) (0.5 / (Math.sqrt(0.5) + 1e-6));
+        assertThat(advantages)
+                .containsExactly(
+                        new float[] {0.02f, 0.08f, 0.04f, 0.06f, -0.06f, 0, -0.02f, 0, -apart, -apart, apart, 0, apart},
+                        within(1e-7f));
+        assertThatThrownBy(() -> new RlZvp(0, 0.5)).hasMessageContaining("alpha must be finite and above 0: 0.0");
+        assertThatThrownBy(() -> new RlZvp(0.1, Double.NaN)).hasMessageContaining("correct_above must be finite: NaN");
     }
 
     @Test

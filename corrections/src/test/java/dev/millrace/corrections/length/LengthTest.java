@@ -118,6 +118,21 @@ class LengthTest {
     }
 
     @Test
+    void shouldCompareLengthsWithinAGroupOnly() {
+        // group 0: 10, 20 and 30 tokens, an answer without any, which is no shortest one; group 1 alone; group 2 alike
+        TokenBatch batch = new TokenBatch(
+                        new int[] {0, 10, 30, 60, 60, 65, 69, 73}, new byte[73], new int[] {0, 0, 0, 0, 1, 2, 2})
+                .withMask(ones(73));
+
+        assertThat(new KimiLengthPenalty(0.2, 0.5)
+                        .perSequence(batch, new boolean[] {false, true, true, true, true, true, false}))
+                .containsExactly(new double[] {0, 0, 0.1, 0, 0, 0, 0}, within(1e-12));
+        assertThat(new LaserLengthReward(10, 0.5, 0.5)
+                        .perSequence(batch, new boolean[] {true, true, true, true, true, false, true}))
+                .containsExactly(-0.5, 0, 0, 0, -0.5, 0, -0.5);
+    }
+
+    @Test
     void shouldRefusePricesAndVerdictsThatMeanNothing() {
         TokenBatch batch = ofLengths(1);
 

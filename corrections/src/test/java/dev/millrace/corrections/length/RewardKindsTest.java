@@ -34,7 +34,11 @@ class RewardKindsTest {
 
     private static Stream<LengthPenalty> penalties() {
         return Stream.of(
-                UniformLengthPenalty.defaults(), GroupAdaptiveLengthPenalty.defaults(), AnchorLengthPenalty.defaults());
+                UniformLengthPenalty.defaults(),
+                GroupAdaptiveLengthPenalty.defaults(),
+                AnchorLengthPenalty.defaults(),
+                KimiLengthPenalty.defaults(),
+                new LaserLengthReward(3, 0.5, 0.5));
     }
 
     @ParameterizedTest
@@ -77,6 +81,25 @@ class RewardKindsTest {
     }
 
     @Test
+    void shouldRewardBeingShortAmongTheAnswersOfTheGroup() {
+        // λ of 2, 4, 4 and 6 tokens: 1/2, 0, 0 and -1/2
+        assertThat(decide(new KimiLengthPenalty(0.1, 0.5)).rewards())
+                .containsExactly(new double[] {1.05, 1, 1, -0.05}, within(1e-12));
+        assertThat(decide(new KimiLengthPenalty(0.1, 1)).rewards())
+                .as("a wrong answer gains nothing by being short")
+                .containsExactly(new double[] {1, 1, 1, -0.05}, within(1e-12));
+    }
+
+    @Test
+    void shouldRewardCorrectAnswersWithinTheTarget() {
+        assertThat(decide(new LaserLengthReward(4, 0.5, 0.5)).rewards()).containsExactly(1.5, 1.5, 1.5, 0);
+        assertThat(decide(new LaserLengthReward(3, 0.25, 0.5)).rewards()).containsExactly(1.25, 1, 1, 0);
+        assertThat(decide(new LaserLengthReward(6, 0.5, 1)).rewards())
+                .as("nothing is rewarded with more than 1")
+                .containsExactly(1, 1, 1, 0);
+    }
+
+    @Test
     void shouldReportPassAtKWithinAndBeyondTheSamples() {
         Decision two = decide(new PassAtKFigure(2, 0.5));
         // one of four is wrong: two draws cannot both be
@@ -101,6 +124,9 @@ class RewardKindsTest {
         assertThatThrownBy(() -> new AnchorLengthPenalty(0.1, -1, 0.5)).hasMessageContaining("tolerance must be");
         assertThatThrownBy(() -> new UniformLengthPenalty(1e-4, Double.NaN))
                 .hasMessageContaining("correct_above must be finite: NaN");
+        assertThatThrownBy(() -> new LaserLengthReward(0, 0.5, 0.5))
+                .hasMessageContaining("target must be at least 1: 0");
+        assertThatThrownBy(() -> new KimiLengthPenalty(-1, 0.5)).hasMessageContaining("weight must be");
         assertThatThrownBy(() -> new PassAtKFigure(0, 0.5)).hasMessageContaining("k must be at least 1: 0");
     }
 }

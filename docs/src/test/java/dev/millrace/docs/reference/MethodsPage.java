@@ -37,6 +37,53 @@ final class MethodsPage {
     /** Classes behind settings that are no kind. */
     private static final Map<String, List<String>> SETTINGS = settings();
 
+    private static final String ABSTRACT = "only its abstract was read, which has no formula; ";
+
+    /** Methods of the surveys that the library does not have. */
+    private static final List<String> ABSENT = List.of(
+            absent(
+                    "CTPO's objective",
+                    "arXiv 2605.07331",
+                    ABSTRACT + "`weights: ctpo` has its cumulative ratio and the bounds that widen with √t"),
+            absent(
+                    "ST-PPO's clipping-bias correction",
+                    "arXiv 2511.20718",
+                    ABSTRACT + "`weights: turn_geometric` has its ratio of a turn"),
+            absent("ESPO", "arXiv 2512.07710", ABSTRACT + "it groups tokens by entropy"),
+            absent(
+                    "QuRL's adaptive clipping range",
+                    "arXiv 2602.13953",
+                    ABSTRACT
+                            + "`generator.precision: int8` samples quantized, and weights or rejection correct for it"),
+            absent("QaRL's TBPO", "arXiv 2604.07853", ABSTRACT + "it clips negative answers twice, per sequence"),
+            absent("GAC", "arXiv 2603.01501", ABSTRACT + "it removes what a gradient shares with the one before"),
+            absent(
+                    "VACO, entropy-scaled trust region",
+                    "arXiv 2603.01365, 2607.22186",
+                    ABSTRACT + "they scale a trust region by variance and by entropy"),
+            absent(
+                    "shadow mask distillation",
+                    "arXiv 2605.06850",
+                    "it replays which positions a compressed KV cache kept; the generator's cache keeps every position"),
+            absent(
+                    "LASER-D, LASER-DE",
+                    "arXiv 2505.15612",
+                    "their targets follow monitored prompts over a run; stages remember nothing between batches"),
+            absent(
+                    "anchor length of a prompt",
+                    "",
+                    "the length at which a prompt was first solved reliably is state per prompt; `rewards: anchor_length` takes the"
+                            + " group's shortest correct answer"),
+            absent(
+                    "token match rate",
+                    "",
+                    "tokens are trained by the ids that were sampled, so it is 1; `millrace_gateway_branches_total` counts prompts"
+                            + " that an agent rewrote"));
+
+    private static String absent(String method, String source, String why) {
+        return Tables.row(method, source, why);
+    }
+
     private MethodsPage() {}
 
     /** Keys of the extension points whose kinds are listed here. */
@@ -67,6 +114,8 @@ final class MethodsPage {
                     Tables.firstSentence(Javadoc.ofType(source).first())));
         }));
         presets(page);
+        page.append("\n## Not implemented\n\n").append(Tables.head("method", "source", "why"));
+        ABSENT.forEach(page::append);
         return page.toString();
     }
 

@@ -16,6 +16,7 @@ import dev.millrace.corrections.advantage.PassAtKAdvantage;
 import dev.millrace.corrections.advantage.ReinforcePlusPlus;
 import dev.millrace.corrections.advantage.ReinforcePlusPlusBaseline;
 import dev.millrace.corrections.advantage.Remax;
+import dev.millrace.corrections.advantage.RlZvp;
 import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
@@ -30,6 +31,8 @@ import dev.millrace.corrections.filter.RandomRejection;
 import dev.millrace.corrections.filter.ZeroAdvantageMask;
 import dev.millrace.corrections.length.AnchorLengthPenalty;
 import dev.millrace.corrections.length.GroupAdaptiveLengthPenalty;
+import dev.millrace.corrections.length.KimiLengthPenalty;
+import dev.millrace.corrections.length.LaserLengthReward;
 import dev.millrace.corrections.length.LengthTrap;
 import dev.millrace.corrections.length.PassAtKFigure;
 import dev.millrace.corrections.length.UniformLengthPenalty;
@@ -126,6 +129,10 @@ public final class AlgorithmParts implements BuiltIn {
                             PassAtKAdvantage.defaults(),
                             "the best of k draws as the reward of each that was drawn"),
                     kind("max_rl", MaxRl.defaults(), "the reward against the mean of its group, in units of that mean"),
+                    kind(
+                            "rl_zvp",
+                            RlZvp.defaults(),
+                            "the reward against the mean of its group, and the entropy of tokens where rewards are equal"),
                     kind("batch_mean", BatchMean.defaults(), "the reward against the mean of the batch"),
                     kind("gae", Gae.defaults(), "generalised advantages of recorded values"),
                     kind(
@@ -227,6 +234,14 @@ public final class AlgorithmParts implements BuiltIn {
                             "anchor_length",
                             AnchorLengthPenalty.defaults(),
                             "a price for what exceeds the shortest correct answer of the group"),
+                    kind(
+                            "kimi_length",
+                            KimiLengthPenalty.defaults(),
+                            "a reward for being short among the answers of the group"),
+                    kind(
+                            "laser_length",
+                            LaserLengthReward.defaults(),
+                            "a bonus for correct answers within a target length"),
                     kind(
                             "pass_at_k",
                             PassAtKFigure.defaults(),
