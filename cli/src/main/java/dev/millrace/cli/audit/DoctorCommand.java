@@ -69,7 +69,7 @@ import picocli.CommandLine.Spec;
 /** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
 @Command(
         name = "doctor",
-        subcommands = {MismatchCommand.class, PreflightCommand.class},
+        subcommands = {AdviseCommand.class, MismatchCommand.class, PreflightCommand.class},
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = "Diagnoses a run from its topics, most important finding first: ledger, gap between sampler "
@@ -84,6 +84,7 @@ import picocli.CommandLine.Spec;
             "millrace doctor --archive my-run.archive",
             "millrace doctor mismatch --run-dir runs/<run id>",
             "millrace doctor preflight --config my.yaml",
+            "millrace doctor advise --config my.yaml",
             "",
             "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
         })

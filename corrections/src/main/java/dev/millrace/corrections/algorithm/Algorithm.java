@@ -447,7 +447,7 @@ public record Algorithm(
      * Why the objective's trust region cannot act under these settings, as a sentence with the keys that would make it; empty
      * if it can, or there is none.
      */
-    Optional<String> whyObjectiveCannotAct() {
+    public Optional<String> whyObjectiveCannotAct() {
         return inForce(objective, mode, minibatches, epochs, weights, rejection, masks)
                 .whyItCannotAct();
     }
