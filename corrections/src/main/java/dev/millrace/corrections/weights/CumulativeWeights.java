@@ -14,8 +14,8 @@ import java.util.OptionalDouble;
  * end of a sequence as at its beginning. Both sides are truncated: a weight below the band is raised to it.
  *
  * <p>Source: Zhang et al., "Rethinking Importance Sampling in LLM Policy Optimization: A Cumulative Token Perspective"
- * (arXiv 2605.07331), CTPO; its defaults are 0.025 and 0.05. There the band clips an objective; here it truncates a
- * weight that is not differentiated.
+ * (arXiv 2605.07331), CTPO; its defaults are 0.025 and 0.05. There the band clips an objective, which is
+ * {@code objective: ctpo}; here it truncates a weight that is not differentiated.
  *
  * @param low decline of the log lower bound, positive, finite
  * @param high rise of the log upper bound, positive, finite

@@ -99,6 +99,32 @@ class ObjectivesByHandTest {
     }
 
     @Test
+    void shouldClipTheProductOfThePrefixInABandThatWidensInCtpo() {
+        // ratios 1.02 1.1, 0.9 1.15: products 1.02 1.122, 0.9 1.035; bands 0.9753 to 1.0513 and 0.9653 to 1.0733
+        ObjectiveInput in = input(
+                new float[] {1, 1, -1, -1}, new double[] {0.204, 0.22, 0.18, 0.23}, new double[] {0.2, 0.2, 0.2, 0.2});
+
+        ObjectiveResult result = Ctpo.defaults().evaluate(in, SUM);
+
+        double wide = Math.exp(0.05 * Math.sqrt(2));
+        assertThat(result.loss()).isCloseTo(-1.02 - wide + Math.exp(-0.025) + 1.035, within(1e-6));
+        assertThat(result.gradient()).containsExactly(new float[] {-1.02f, 0, 0, 1.035f}, within(1e-6f));
+        assertThat(result.clipFlags()).containsExactly(0, ObjectiveResult.CLIPPED, ObjectiveResult.CLIPPED, 0);
+
+        // 0.9 · 1.3 = 1.17 is beyond the dual bound of 1.0733
+        ObjectiveResult dual = Ctpo.defaults()
+                .evaluate(
+                        input(new float[] {0, 0, -1, -1}, new double[] {0.2, 0.2, 0.18, 0.26}, new double[] {
+                            0.2, 0.2, 0.2, 0.2
+                        }),
+                        SUM);
+        assertThat(dual.loss()).isCloseTo(Math.exp(-0.025) + wide, within(1e-6));
+        assertThat(dual.gradient()).containsOnly(0f, -0f);
+        assertThat(dual.clipFlags()[3]).isEqualTo(ObjectiveResult.LOWER_CLIPPED);
+        assertThatThrownBy(() -> new Ctpo(Anchor.OLD, 0.025, 0, 0.05)).hasMessageContaining("high must be above 0");
+    }
+
+    @Test
     void shouldVanishWhereDroIsSatisfied() {
         // A = 0.5, β = 2: at rest where the log ratio is 0.25
         double rest = 0.2 * Math.exp(0.25);

@@ -116,6 +116,7 @@ final class TwinnedObjectives {
                 false));
         all.add(quatro());
         all.add(gspoToken());
+        all.add(ctpo());
         all.add(gmpo());
         all.add(topr());
         all.add(aspo());
@@ -299,6 +300,30 @@ final class TwinnedObjectives {
             return loss;
         };
         return new TwinnedObjective("GSPO-token", new GspoToken(ANY, 0.2, 0.28), SEQUENCES, twin, true, false);
+    }
+
+    private static TwinnedObjective ctpo() {
+        NaiveLoss twin = (in, current, detached) -> {
+            double[] coefficients = MEAN.coefficients(in.batch());
+            double loss = 0;
+            for (int s = 0; s < in.batch().sequenceCount(); s++) {
+                int[] prefix = trained(in, s);
+                for (int n = 1; n <= prefix.length; n++) {
+                    double log = current[prefix[n - 1]] - detached[prefix[n - 1]];
+                    for (int i = 0; i < n; i++) {
+                        log += detached[prefix[i]] - in.proximal()[prefix[i]];
+                    }
+                    double a = in.advantages()[prefix[n - 1]];
+                    double band = Math.min(Math.max(log, -0.2 * Math.sqrt(n)), 0.28 * Math.sqrt(n));
+                    double surrogate = Math.max(-a * Math.exp(log), -a * Math.exp(band));
+                    loss += coefficients[s]
+                            * in.weights()[prefix[n - 1]]
+                            * (a < 0 ? Math.min(surrogate, -a * Math.exp(0.3 * Math.sqrt(n))) : surrogate);
+                }
+            }
+            return loss;
+        };
+        return new TwinnedObjective("CTPO", new Ctpo(ANY, 0.2, 0.28, 0.3), MEAN, twin, true, false);
     }
 
     private static TwinnedObjective gmpo() {

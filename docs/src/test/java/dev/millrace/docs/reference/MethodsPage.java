@@ -42,14 +42,10 @@ final class MethodsPage {
     /** Methods of the surveys that the library does not have. */
     private static final List<String> ABSENT = List.of(
             absent(
-                    "CTPO's objective",
-                    "arXiv 2605.07331",
-                    ABSTRACT + "`weights: ctpo` has its cumulative ratio and the bounds that widen with √t"),
-            absent(
                     "ST-PPO's clipping-bias correction",
                     "arXiv 2511.20718",
                     ABSTRACT + "`weights: turn_geometric` has its ratio of a turn"),
-            absent("ESPO", "arXiv 2512.07710", ABSTRACT + "it groups tokens by entropy"),
+            absent("ESPO", "arXiv 2512.00499", ABSTRACT + "it groups tokens by entropy"),
             absent(
                     "QuRL's adaptive clipping range",
                     "arXiv 2602.13953",

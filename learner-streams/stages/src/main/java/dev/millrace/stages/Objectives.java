@@ -6,6 +6,7 @@ import dev.millrace.corrections.objective.BypassPpoClip;
 import dev.millrace.corrections.objective.BypassReinforce;
 import dev.millrace.corrections.objective.Cispo;
 import dev.millrace.corrections.objective.ClipCov;
+import dev.millrace.corrections.objective.Ctpo;
 import dev.millrace.corrections.objective.DecoupledPpo;
 import dev.millrace.corrections.objective.Dispo;
 import dev.millrace.corrections.objective.DppoKl;
@@ -56,6 +57,10 @@ final class Objectives {
                         "gspo_token",
                         GspoToken.defaults(),
                         "The sequence's ratio with the token's gradient; what verl calls gspo."),
+                objective(
+                        "ctpo",
+                        Ctpo.defaults(),
+                        "PPO's clip on the product of the ratios so far, in a band that widens with the position."),
                 objective("gmpo", Gmpo.defaults(), "The geometric mean of token ratios that are clipped one by one.")
                         .also("geo_mean"),
                 objective(
