@@ -58,6 +58,16 @@ final class MethodsPage {
                     "arXiv 2603.01365, 2607.22186",
                     ABSTRACT + "they scale a trust region by variance and by entropy"),
             absent(
+                    "A-3PO's saved forward pass",
+                    "arXiv 2512.06547",
+                    "a gradient takes a coefficient per token, for which the current log-probs are computed first; `mode: recorded`"
+                            + " needs none of them under a linear objective"),
+            absent(
+                    "verl's variance proxy 3",
+                    "verl `compute_variance_proxy_metrics`",
+                    "it subtracts a squared norm by weights from a power by logits, which have different scales; steps record"
+                            + " `gradient_power` and `grad_norm`"),
+            absent(
                     "shadow mask distillation",
                     "arXiv 2605.06850",
                     "it replays which positions a compressed KV cache kept; the generator's cache keeps every position"),
