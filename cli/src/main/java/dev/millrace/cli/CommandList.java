@@ -25,7 +25,17 @@ final class CommandList implements IHelpSectionRenderer {
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
         GROUPS.put(
                 "One role a process",
-                List.of("admit", "generate", "gateway", "score", "stream", "learn", "broker", "acls", "topics"));
+                List.of(
+                        "admit",
+                        "generate",
+                        "gateway",
+                        "score",
+                        "stream",
+                        "learn",
+                        "registry",
+                        "broker",
+                        "acls",
+                        "topics"));
         GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }

@@ -27,6 +27,7 @@ import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.cli.run.AclsCommand;
 import dev.millrace.cli.run.BrokerCommand;
 import dev.millrace.cli.run.EvaluateCommand;
+import dev.millrace.cli.run.RegistryCommand;
 import dev.millrace.cli.run.RoleCommands;
 import dev.millrace.cli.run.TrainCommand;
 import dev.millrace.cli.run.ViewCommand;
@@ -64,6 +65,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             RoleCommands.Stream.class,
             RoleCommands.Learn.class,
             BrokerCommand.class,
+            RegistryCommand.class,
             AclsCommand.class,
             EvaluateCommand.class,
             RunsCommand.class,

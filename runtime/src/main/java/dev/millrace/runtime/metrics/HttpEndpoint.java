@@ -36,21 +36,23 @@ public final class HttpEndpoint implements AutoCloseable {
     /**
      * Opens the port and answers from then on.
      *
+     * @param option names the port in messages
      * @param port 1 to 65535; 0 takes any free one
      * @throws RefusedRequestException if the port is taken, or the token or certificate cannot be used
      */
-    public static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
-        return open(http, port, metrics, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
+    public static HttpEndpoint open(HttpConfig http, String option, int port, PrometheusMeterRegistry metrics) {
+        return open(http, option, port, metrics, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
     }
 
     /**
      * @param most requests at once
      * @param limit of each request
      */
-    static HttpEndpoint open(HttpConfig http, int port, PrometheusMeterRegistry metrics, int most, Duration limit) {
+    static HttpEndpoint open(
+            HttpConfig http, String option, int port, PrometheusMeterRegistry metrics, int most, Duration limit) {
         HttpListener listener;
         try {
-            listener = HttpListener.open(http, port, "--metrics-port", new RequestThreads("http", most, limit));
+            listener = HttpListener.open(http, port, option, new RequestThreads("http", most, limit));
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
@@ -72,7 +74,7 @@ public final class HttpEndpoint implements AutoCloseable {
      * @param port -1 opens none
      */
     public static HttpEndpoint openIfWanted(HttpConfig http, int port, PrometheusMeterRegistry metrics) {
-        return port < 0 ? new HttpEndpoint(null) : open(http, port, metrics);
+        return port < 0 ? new HttpEndpoint(null) : open(http, "--metrics-port", port, metrics);
     }
 
     /** Answers {@code /livez} and {@code /readyz} for these roles from here on; before, the process lives and is not ready. */

@@ -29,7 +29,7 @@ class HttpEndpointTest {
     @Test
     void shouldServeTheMeters() throws Exception {
         metrics.counter("millrace.learner.steps").increment(3);
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics)) {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", 0, metrics)) {
             HttpResponse<String> response = get(endpoint);
             assertThat(response.statusCode()).isEqualTo(200);
             assertThat(response.body()).contains("millrace_learner_steps_total 3.0");
@@ -38,7 +38,7 @@ class HttpEndpointTest {
 
     @Test
     void shouldAnswerProbesWithWhyNot() throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics)) {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", 0, metrics)) {
             assertThat(probed(endpoint, "/livez")).isEqualTo("200 ok\n");
             assertThat(probed(endpoint, "/readyz")).isEqualTo("503 the process is starting\n");
             Pulse learner = new Pulse(() -> 1);
@@ -58,9 +58,9 @@ class HttpEndpointTest {
 
     @Test
     void shouldSayThatThePortIsTaken() {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics)) {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", 0, metrics)) {
             int port = port(endpoint);
-            assertThatThrownBy(() -> HttpEndpoint.open(HttpConfig.defaults(), port, metrics)
+            assertThatThrownBy(() -> HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", port, metrics)
                             .close())
                     .isInstanceOf(RefusedRequestException.class)
                     .hasMessageStartingWith("port " + port + " on loopback is taken");
@@ -70,7 +70,7 @@ class HttpEndpointTest {
     @Test
     void shouldAnswerBesideRequestsThatNobodyFinishes() throws Exception {
         List<Socket> half = new ArrayList<>();
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics)) {
+        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", 0, metrics)) {
             for (int i = 0; i < 75; i++) {
                 for (String begun :
                         List.of("GET /metrics HT", "GET /metrics HTTP/1.1\r\nHost: x\r\n", "G", "POST /metrics")) {
@@ -88,7 +88,8 @@ class HttpEndpointTest {
     @Test
     void shouldAnswerBesideMoreHalfOpenRequestsThanItTakesAtOnce() throws Exception {
         List<Socket> half = new ArrayList<>();
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics, 8, Duration.ofMinutes(10))) {
+        try (HttpEndpoint endpoint =
+                HttpEndpoint.open(HttpConfig.defaults(), "--metrics-port", 0, metrics, 8, Duration.ofMinutes(10))) {
             for (int i = 0; i < 80; i++) {
                 half.add(begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n"));
             }
@@ -102,7 +103,8 @@ class HttpEndpointTest {
 
     @Test
     void shouldCloseARequestThatIsNotSentToItsEnd() throws Exception {
-        try (HttpEndpoint endpoint = HttpEndpoint.open(HttpConfig.defaults(), 0, metrics, 1024, Duration.ofSeconds(1));
+        try (HttpEndpoint endpoint = HttpEndpoint.open(
+                        HttpConfig.defaults(), "--metrics-port", 0, metrics, 1024, Duration.ofSeconds(1));
                 Socket half = begin(endpoint, "GET /metrics HTTP/1.1\r\nHost: x\r\n")) {
             assertThat(half.getInputStream().read())
                     .as("the end of the connection")

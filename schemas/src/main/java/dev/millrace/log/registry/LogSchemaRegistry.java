@@ -7,6 +7,7 @@ import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,8 +23,6 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.stream.Collectors;
 import org.apache.avro.Schema;
 import org.apache.avro.SchemaCompatibility;
-import org.apache.avro.SchemaCompatibility.Incompatibility;
-import org.apache.avro.SchemaCompatibility.SchemaCompatibilityType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.KafkaException;
 
@@ -282,24 +281,39 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         private CompatibilityRule() {}
 
         static void requireFull(String subject, Registration previous, String text) {
-            Schema before = new Schema.Parser().parse(previous.schema());
-            Schema after = new Schema.Parser().parse(text);
-            requireReadable(previous, "the new schema cannot read records of version ", after, before);
-            requireReadable(previous, "records of the new schema cannot be read by version ", before, after);
+            List<String> problems = problems(LEVEL, previous, new Schema.Parser().parse(text));
+            if (!problems.isEmpty()) {
+                throw new SchemaRegistryException("subject " + subject + ": " + problems.get(0)
+                        + (problems.size() > 1 ? " and " + (problems.size() - 1) + " more" : "")
+                        + "; another program, or another version of Millrace, has registered that version, so delete it there, or set"
+                        + " topics.schemas_topic to the name of a topic of its own and begin another run");
+            }
         }
 
-        private static void requireReadable(Registration previous, String what, Schema reader, Schema writer) {
-            var result = SchemaCompatibility.checkReaderWriterCompatibility(reader, writer);
-            if (result.getType() != SchemaCompatibilityType.COMPATIBLE) {
-                List<Incompatibility> found = result.getResult().getIncompatibilities();
-                Incompatibility first = found.get(0);
-                throw new SchemaRegistryException(
-                        "subject " + previous.subject() + ": " + what + previous.version() + " (id "
-                                + previous.id() + "): " + first.getType() + " at " + first.getLocation()
-                                + (found.size() > 1 ? " and " + (found.size() - 1) + " more" : "")
-                                + "; another program, or another version of Millrace, has registered that version, so delete it there, or set"
-                                + " topics.schemas_topic to the name of a topic of its own and begin another run");
+        /**
+         * What a schema breaks beside a version; a sentence each.
+         *
+         * @param level in the Confluent protocol's words
+         */
+        static List<String> problems(String level, Registration previous, Schema after) {
+            Schema before = new Schema.Parser().parse(previous.schema());
+            List<String> problems = new ArrayList<>();
+            if (level.startsWith("BACKWARD") || level.startsWith("FULL")) {
+                add(problems, previous, "the new schema cannot read records of version ", after, before);
             }
+            if (level.startsWith("FORWARD") || level.startsWith("FULL")) {
+                add(problems, previous, "records of the new schema cannot be read by version ", before, after);
+            }
+            return problems;
+        }
+
+        private static void add(
+                List<String> problems, Registration previous, String what, Schema reader, Schema writer) {
+            SchemaCompatibility.checkReaderWriterCompatibility(reader, writer)
+                    .getResult()
+                    .getIncompatibilities()
+                    .forEach(found -> problems.add(what + previous.version() + " (id " + previous.id() + "): "
+                            + found.getType() + " at " + found.getLocation()));
         }
     }
 }

@@ -1,34 +1,44 @@
 package dev.millrace.log.registry;
 
+import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpHandler;
+import dev.millrace.log.registry.LogSchemaRegistry.CompatibilityRule;
 import dev.millrace.log.registry.RegistryContents.Registration;
+import dev.millrace.schemas.registry.PublishedSchema;
 import dev.millrace.schemas.registry.SchemaRegistryException;
 import java.io.IOException;
 import java.net.URLDecoder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.List;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.function.BiConsumer;
+import org.apache.avro.Schema;
 
 /**
- * The read side of Confluent's REST protocol, for stock clients that decode our topics.
+ * The read side of Confluent's REST protocol, for stock clients that decode our topics, and the questions that it posts.
  *
  * <p>Serves {@code /subjects}, {@code /subjects/S/versions}, {@code /subjects/S/versions/V} (V may be
  * {@code latest}), {@code .../V/schema}, {@code /schemas}, {@code /schemas/types}, {@code /schemas/ids/N}, {@code .../N/schema},
  * {@code .../N/subjects}, {@code .../N/versions}, {@code /config} and {@code /mode}, and these two of a subject with
- * {@code ?defaultToGlobal=true}. Schemas are registered by whoever creates a run and by nobody else: every other method is
- * answered with 405. Errors carry the protocol's own codes. Threads are the server's.
+ * {@code ?defaultToGlobal=true}. A schema sent to {@code /subjects/S} is looked up, one sent to
+ * {@code /compatibility/subjects/S/versions} or {@code .../V} is checked. {@code POST /subjects/S/versions} answers with the id of a
+ * schema that is registered, so that stock serializers work with their defaults, and registers none: whoever creates a run does.
+ * Every other request that would change something is answered with 405. Errors carry the protocol's own codes. Threads are the server's.
  */
 public final class RegistryHttpApi {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
-    private static final List<String> ROOTS = List.of("/subjects", "/schemas", "/config", "/mode");
+    private static final List<String> ROOTS = List.of("/subjects", "/schemas", "/config", "/mode", "/compatibility");
+    /** A larger request is no schema of a record. */
+    private static final int MOST_BYTES = 1 << 20;
 
     private final RegistryContents contents;
 
@@ -50,7 +60,7 @@ public final class RegistryHttpApi {
             int status = 200;
             JsonNode body;
             try {
-                body = answer(exchange.getRequestMethod(), segments(exchange), isDefaultToGlobal(exchange));
+                body = answer(exchange, segments(exchange));
             } catch (ErrorAnswerException e) {
                 status = e.status;
                 body = error(e.code, String.valueOf(e.getMessage()));
@@ -72,23 +82,123 @@ public final class RegistryHttpApi {
                 .toList();
     }
 
-    private static boolean isDefaultToGlobal(HttpExchange exchange) {
+    private static boolean asks(HttpExchange exchange, String parameter) {
         String query = exchange.getRequestURI().getRawQuery();
-        return query != null && List.of(query.split("&")).contains("defaultToGlobal=true");
+        return query != null && List.of(query.split("&")).contains(parameter + "=true");
     }
 
-    private JsonNode answer(String method, List<String> path, boolean defaultToGlobal) {
-        if (!method.equals("GET")) {
-            throw new ErrorAnswerException(
-                    405, 405, "this registry is read-only: schemas are registered by whoever creates a run");
+    private JsonNode answer(HttpExchange exchange, List<String> path) throws IOException {
+        switch (exchange.getRequestMethod()) {
+            case "GET" -> {
+                boolean defaultToGlobal = asks(exchange, "defaultToGlobal");
+                return switch (path.get(0)) {
+                    case "subjects" -> subjects(path);
+                    case "schemas" -> schemas(path);
+                    case "config" -> config(path, defaultToGlobal);
+                    case "mode" -> mode(path, defaultToGlobal);
+                    default -> throw notFound();
+                };
+            }
+            case "POST" -> {
+                if (path.get(0).equals("subjects") && path.size() == 2) {
+                    return json(lookedUp(path.get(1), posted(exchange)));
+                }
+                if (path.get(0).equals("subjects")
+                        && path.size() == 3
+                        && path.get(2).equals("versions")) {
+                    return JSON.createObjectNode()
+                            .put("id", registered(path.get(1), posted(exchange)).id());
+                }
+                if (path.get(0).equals("compatibility")
+                        && (path.size() == 4 || path.size() == 5)
+                        && path.get(1).equals("subjects")
+                        && path.get(3).equals("versions")) {
+                    return compatibility(path, posted(exchange), asks(exchange, "verbose"));
+                }
+                throw readOnly("");
+            }
+            default -> throw readOnly("");
         }
-        return switch (path.get(0)) {
-            case "subjects" -> subjects(path);
-            case "schemas" -> schemas(path);
-            case "config" -> config(path, defaultToGlobal);
-            case "mode" -> mode(path, defaultToGlobal);
-            default -> throw notFound();
-        };
+    }
+
+    /** The schema of a request's body. */
+    private static Schema posted(HttpExchange exchange) throws IOException {
+        byte[] bytes = exchange.getRequestBody().readNBytes(MOST_BYTES + 1);
+        if (bytes.length > MOST_BYTES) {
+            throw invalid("the request has more than " + MOST_BYTES + " bytes");
+        }
+        JsonNode body;
+        try {
+            body = JSON.readTree(bytes);
+        } catch (JsonProcessingException e) {
+            throw invalid("the request is no JSON: " + e.getOriginalMessage());
+        }
+        String type = body.path("schemaType").asText("AVRO");
+        if (!type.equals("AVRO")) {
+            throw invalid("schemaType must be AVRO: '" + type + "'");
+        }
+        if (!body.path("references").isEmpty()) {
+            throw invalid("references to other subjects are not supported; send the whole schema");
+        }
+        if (!body.path("schema").isTextual()) {
+            throw invalid("the request has no text \"schema\"");
+        }
+        try {
+            return new Schema.Parser().parse(body.path("schema").asText());
+        } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
+            throw invalid(String.valueOf(e.getMessage()));
+        }
+    }
+
+    /** The newest registration of a schema; how its JSON is laid out, and Java's own notes in it, do not count. */
+    private Optional<Registration> found(SortedMap<Integer, Registration> versions, Schema schema) {
+        JsonNode wanted = tree(PublishedSchema.text(schema));
+        return versions.values().stream()
+                .filter(each -> tree(PublishedSchema.text(new Schema.Parser().parse(each.schema())))
+                        .equals(wanted))
+                .reduce((older, newer) -> newer);
+    }
+
+    private Registration lookedUp(String subject, Schema schema) {
+        return found(requireVersions(subject), schema)
+                .orElseThrow(() -> new ErrorAnswerException(404, 40403, "Schema not found"));
+    }
+
+    private Registration registered(String subject, Schema schema) {
+        return found(contents.versions(subject), schema)
+                .orElseThrow(() -> readOnly(
+                        "the schema of " + schema.getFullName() + " is not registered under '" + subject + "', and "));
+    }
+
+    private JsonNode compatibility(List<String> path, Schema schema, boolean isVerbose) {
+        SortedMap<Integer, Registration> versions = contents.versions(path.get(2));
+        String level = contents.compatibilityLevel();
+        Collection<Registration> against;
+        if (path.size() == 5 && !path.get(4).equals("latest")) {
+            against = List.of(version(requireVersions(path.get(2)), path.get(4)));
+        } else if (versions.isEmpty()) {
+            against = List.of(); // as Confluent's: there is nothing to contradict
+        } else if (path.size() == 4 && level.endsWith("_TRANSITIVE")) {
+            against = versions.values();
+        } else {
+            against = List.of(versions.get(versions.lastKey()));
+        }
+        List<String> problems = against.stream()
+                .flatMap(each -> CompatibilityRule.problems(level, each, schema).stream())
+                .toList();
+        ObjectNode answer = JSON.createObjectNode().put("is_compatible", problems.isEmpty());
+        if (isVerbose) {
+            problems.forEach(answer.putArray("messages")::add);
+        }
+        return answer;
+    }
+
+    private SortedMap<Integer, Registration> requireVersions(String subject) {
+        SortedMap<Integer, Registration> versions = contents.versions(subject);
+        if (versions.isEmpty()) {
+            throw new ErrorAnswerException(404, 40401, "Subject '" + subject + "' not found.");
+        }
+        return versions;
     }
 
     private JsonNode subjects(List<String> path) {
@@ -100,10 +210,7 @@ public final class RegistryHttpApi {
         if (path.size() > 5 || path.size() < 3 || !path.get(2).equals("versions")) {
             throw notFound();
         }
-        SortedMap<Integer, Registration> versions = contents.versions(path.get(1));
-        if (versions.isEmpty()) {
-            throw new ErrorAnswerException(404, 40401, "Subject '" + path.get(1) + "' not found.");
-        }
+        SortedMap<Integer, Registration> versions = requireVersions(path.get(1));
         if (path.size() == 3) {
             ArrayNode numbers = JSON.createArrayNode();
             versions.keySet().forEach(numbers::add);
@@ -219,6 +326,16 @@ public final class RegistryHttpApi {
 
     private static ObjectNode error(int code, String message) {
         return JSON.createObjectNode().put("error_code", code).put("message", message);
+    }
+
+    private static ErrorAnswerException invalid(String why) {
+        return new ErrorAnswerException(422, 42201, "Invalid schema: " + why);
+    }
+
+    /** @param found what was asked for, as the beginning of the sentence */
+    private static ErrorAnswerException readOnly(String found) {
+        return new ErrorAnswerException(
+                405, 405, found + "this registry is read-only: schemas are registered by whoever creates a run");
     }
 
     private static ErrorAnswerException notFound() {

@@ -18,6 +18,9 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.util.List;
+import java.util.Optional;
+import java.util.SortedMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -90,12 +93,124 @@ class RegistryHttpApiTest {
     }
 
     @Test
-    void shouldRefuseToWrite() throws Exception {
-        HttpRequest post = HttpRequest.newBuilder(URI.create(address + "/subjects/x/versions"))
-                .POST(HttpRequest.BodyPublishers.ofString("{\"schema\":\"\\\"int\\\"\"}"))
-                .build();
+    void shouldLookUpSchemas() throws Exception {
+        String spaced = new ObjectMapper().readTree(TEXT).toPrettyString();
 
-        assertThat(send(post)).startsWith("405 ").contains("read-only");
+        assertThat(post("/subjects/millrace.serving-value", spaced))
+                .startsWith("200 {\"subject\":\"millrace.serving-value\",\"version\":2,\"id\":4,\"schema\":");
+        assertThat(post(
+                        "/subjects/millrace.serving-value",
+                        Serving.getClassSchema().toString()))
+                .as("with Java's own notes")
+                .contains("\"id\":4");
+        assertThat(post("/subjects/odd%2F%20subject+1", "{\"type\":\"string\"}"))
+                .contains("\"id\":3");
+        assertThat(post("/subjects/x", TEXT))
+                .isEqualTo("404 {\"error_code\":40401,\"message\":\"Subject 'x' not found.\"}");
+        assertThat(post("/subjects/millrace.serving-value", "\"int\""))
+                .isEqualTo("404 {\"error_code\":40403,\"message\":\"Schema not found\"}");
+    }
+
+    @Test
+    void shouldCheckCompatibilityAtTheLevelOfTheRegistry() throws Exception {
+        String versions = "/compatibility/subjects/millrace.serving-value/versions";
+        String without =
+                "{\"type\":\"record\",\"name\":\"Serving\",\"namespace\":\"dev.millrace.schemas\",\"fields\":[]}";
+
+        assertThat(post(versions, TEXT)).isEqualTo("200 {\"is_compatible\":true}");
+        assertThat(post(versions + "/latest", without))
+                .as("BACKWARD: a new reader of old records")
+                .isEqualTo("200 {\"is_compatible\":true}");
+        assertThat(post(versions + "/1", TEXT)).isEqualTo("200 {\"is_compatible\":false}");
+        assertThat(post(versions + "/1?verbose=true", TEXT))
+                .contains(
+                        "\"messages\":[\"the new schema cannot read records of version 1 (id 3): TYPE_MISMATCH at /\"]");
+        state.accept(SchemaLogRecords.configKey(), SchemaLogRecords.configValue("FULL"));
+        assertThat(post(versions + "/latest?verbose=true", without))
+                .startsWith(
+                        "200 {\"is_compatible\":false,\"messages\":[\"records of the new schema cannot be read by version 2");
+        state.accept(SchemaLogRecords.configKey(), SchemaLogRecords.configValue("BACKWARD_TRANSITIVE"));
+        assertThat(post(versions, TEXT)).isEqualTo("200 {\"is_compatible\":false}");
+        assertThat(post("/compatibility/subjects/x/versions", TEXT)).isEqualTo("200 {\"is_compatible\":true}");
+        assertThat(post("/compatibility/subjects/x/versions/latest", TEXT)).isEqualTo("200 {\"is_compatible\":true}");
+        assertThat(post("/compatibility/subjects/x/versions/1", TEXT)).startsWith("404 {\"error_code\":40401");
+        assertThat(post(versions + "/9", TEXT)).startsWith("404 {\"error_code\":40402");
+        assertThat(post(versions + "/new", TEXT)).startsWith("422 {\"error_code\":42202");
+        assertThat(get(versions)).startsWith("404 {\"error_code\":404,");
+    }
+
+    @Test
+    void shouldRefuseBodiesThatHoldNoAvroSchema() throws Exception {
+        String path = "/subjects/millrace.serving-value";
+
+        assertThat(send(path, "POST", ""))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("no text");
+        assertThat(send(path, "POST", "{"))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("no JSON");
+        assertThat(post(path, "{\"type\":\"nothing\"}"))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("MUST be a primitive type");
+        assertThat(send(path, "POST", "{\"schemaType\":\"PROTOBUF\",\"schema\":\"\"}"))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("schemaType must be AVRO: 'PROTOBUF'");
+        assertThat(send(path, "POST", "{\"schema\":\"\\\"int\\\"\",\"references\":[{\"name\":\"a\"}]}"))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("references");
+        assertThat(send(path, "POST", " ".repeat((1 << 20) + 1)))
+                .startsWith("422 {\"error_code\":42201")
+                .contains("more than 1048576 bytes");
+    }
+
+    @Test
+    void shouldAnswerRegistrationWithAKnownIdAndRefuseEveryChange() throws Exception {
+        assertThat(post("/subjects/millrace.serving-value/versions", TEXT)).isEqualTo("200 {\"id\":4}");
+        assertThat(post("/subjects/x/versions", "\"int\""))
+                .startsWith(
+                        "405 {\"error_code\":405,\"message\":\"the schema of int is not registered under 'x', and this registry is read-only");
+        assertThat(state.subjects()).doesNotContain("x");
+        assertThat(send("/subjects/millrace.serving-value", "DELETE", "")).startsWith("405 {\"error_code\":405");
+        assertThat(send("/config", "PUT", "{\"compatibility\":\"NONE\"}")).startsWith("405 ");
+        assertThat(post("/schemas/ids/3", TEXT)).startsWith("405 ");
+    }
+
+    @Test
+    void shouldSayThatTheLogCannotBeRead() throws Exception {
+        HttpServer broken = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+        RegistryContents away = new RegistryContents() {
+            @Override
+            public List<String> subjects() {
+                throw new SchemaRegistryException("topic _schemas cannot be read: no broker");
+            }
+
+            @Override
+            public SortedMap<Integer, Registration> versions(String subject) {
+                throw new SchemaRegistryException("topic _schemas cannot be read: no broker");
+            }
+
+            @Override
+            public Optional<String> schemaText(int id) {
+                throw new SchemaRegistryException("topic _schemas cannot be read: no broker");
+            }
+
+            @Override
+            public String compatibilityLevel() {
+                throw new SchemaRegistryException("topic _schemas cannot be read: no broker");
+            }
+        };
+        new RegistryHttpApi(away).mount(broken::createContext);
+        broken.start();
+        address = "http://127.0.0.1:" + broken.getAddress().getPort();
+        String expected = "500 {\"error_code\":50001,\"message\":\"topic _schemas cannot be read: no broker\"}";
+        try {
+            assertThat(get("/subjects")).isEqualTo(expected);
+            assertThat(get("/schemas/ids/1")).isEqualTo(expected);
+            assertThat(post("/subjects/x", TEXT)).isEqualTo(expected);
+            assertThat(post("/compatibility/subjects/x/versions/latest", TEXT)).isEqualTo(expected);
+        } finally {
+            broken.stop(0);
+        }
     }
 
     @Test
@@ -107,7 +222,10 @@ class RegistryHttpApiTest {
                     .hasMessage("no schema has id 5");
             assertThatThrownBy(() -> client.idOf("x-value", Rollout.getClassSchema()))
                     .isExactlyInstanceOf(SchemaRegistryException.class)
-                    .hasMessageContaining("status 405");
+                    .hasMessageContaining("status 404")
+                    .hasMessageContaining("40401");
+            assertThat(client.idOf("millrace.serving-value", Serving.getClassSchema()))
+                    .isEqualTo(4);
         }
     }
 
@@ -132,6 +250,19 @@ class RegistryHttpApiTest {
 
     private String get(String path) throws Exception {
         return send(HttpRequest.newBuilder(URI.create(address + path)).GET().build());
+    }
+
+    private String post(String path, String schema) throws Exception {
+        return send(
+                path,
+                "POST",
+                new ObjectMapper().createObjectNode().put("schema", schema).toString());
+    }
+
+    private String send(String path, String method, String body) throws Exception {
+        return send(HttpRequest.newBuilder(URI.create(address + path))
+                .method(method, HttpRequest.BodyPublishers.ofString(body))
+                .build());
     }
 
     private static String send(HttpRequest request) throws Exception {

@@ -1,0 +1,110 @@
+package dev.millrace.cli.run;
+
+import dev.millrace.cli.Logs;
+import dev.millrace.cli.StopSignals;
+import dev.millrace.cli.config.ClientFile;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.runtime.pipeline.StandingRegistry;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace registry}: the schemas of a cluster's runs over HTTP, whether their roles run or not. */
+@Command(
+        name = "registry",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Serves the schemas of all runs on a cluster, which the topic _schemas keeps, as the read side "
+                + "of Confluent's registry: listing, look-up and compatibility checks. Registers nothing: whoever "
+                + "creates a run does. Also serves /metrics, /livez and /readyz. Listens on loopback unless http.host says "
+                + "otherwise.",
+        footer = {
+            "",
+            "millrace registry --bootstrap-servers kafka:9092",
+            "millrace registry --bootstrap-servers kafka:9092 --set topics.schemas_topic=my_schemas --port 0",
+            "",
+            "Needs Read on the topic. Several may run beside each other.",
+            "",
+            "Exit codes: 130 it was ended; 1 a failure; 2 a mistake in the command line."
+        })
+public final class RegistryCommand implements Callable<Integer> {
+    @Option(
+            names = "--bootstrap-servers",
+            paramLabel = "HOST:PORT",
+            description = "Kafka cluster whose schemas it serves.")
+    private String bootstrapServers;
+
+    @Mixin
+    private ClientFile clientFile = new ClientFile();
+
+    @Option(
+            names = "--port",
+            paramLabel = "PORT",
+            defaultValue = "8081",
+            description = "HTTP port; 0 for any free one (default ${DEFAULT-VALUE}).")
+    private int port;
+
+    @Option(
+            names = "--config",
+            paramLabel = "FILE",
+            description = "YAML file with client settings, http and topics.schemas_topic.")
+    private Path file;
+
+    @Option(
+            names = "--set",
+            paramLabel = "KEY=VALUE",
+            description = "One configuration key, such as http.host=0.0.0.0; may be given often.")
+    private List<String> settings = new ArrayList<>();
+
+    @Option(names = "--verbose", description = "Show stack traces, and log more.")
+    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
+    private boolean verbose;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        ViewOptions.requirePort("--port", port);
+        MillraceConfig config = config();
+        Logs.ofRole();
+        StandingRegistry registry =
+                new StandingRegistry(config, port, spec.commandLine().getOut());
+        return StopSignals.during(
+                () -> {
+                    registry.run();
+                    return StopSignals.INTERRUPTED;
+                },
+                registry::stop);
+    }
+
+    private MillraceConfig config() {
+        ConfigLayers layers = new ConfigLayers();
+        if (file != null) {
+            layers.file(file);
+        }
+        clientFile.over(layers);
+        settings.forEach(layers::set);
+        if (bootstrapServers != null) {
+            layers.set("run.bootstrap_servers", bootstrapServers);
+        }
+        MillraceConfig config = layers.whereabouts();
+        if (config.run().embedded()) {
+            throw new ConfigException("nothing says whose schemas to serve; give --bootstrap-servers HOST:PORT");
+        }
+        if (!config.run().schemaRegistryUrl().written().isEmpty()) {
+            throw new ConfigException(
+                    "run.schema_registry_url names another registry, which has the schemas; leave it out to serve those of topic "
+                            + config.topics().schemasTopic());
+        }
+        return config;
+    }
+}
