@@ -49,6 +49,7 @@ import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.GroupIdNotFoundException;
+import org.apache.kafka.common.errors.InvalidRequestException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /**
@@ -344,18 +345,25 @@ public final class ClusterRuns implements AutoCloseable {
                 .distinct()
                 .map(group -> new ConfigResource(ConfigResource.Type.GROUP, group))
                 .toList();
+        Map<ConfigResource, Config> described;
+        try {
+            described = calls.required(admin.describeConfigs(asked).all(), "describe the settings of consumer groups");
+        } catch (LogSetupException e) {
+            if (e.getCause() instanceof InvalidRequestException) {
+                return; // a broker of 3.9 has no settings of groups
+            }
+            throw e;
+        }
         Map<ConfigResource, Collection<AlterConfigOp>> changes = new HashMap<>();
-        calls.required(admin.describeConfigs(asked).all(), "describe the settings of consumer groups")
-                .forEach((group, settings) -> {
-                    List<AlterConfigOp> deletions = settings.entries().stream()
-                            .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_GROUP_CONFIG)
-                            .map(entry ->
-                                    new AlterConfigOp(new ConfigEntry(entry.name(), ""), AlterConfigOp.OpType.DELETE))
-                            .toList();
-                    if (!deletions.isEmpty()) {
-                        changes.put(group, deletions);
-                    }
-                });
+        described.forEach((group, settings) -> {
+            List<AlterConfigOp> deletions = settings.entries().stream()
+                    .filter(entry -> entry.source() == ConfigEntry.ConfigSource.DYNAMIC_GROUP_CONFIG)
+                    .map(entry -> new AlterConfigOp(new ConfigEntry(entry.name(), ""), AlterConfigOp.OpType.DELETE))
+                    .toList();
+            if (!deletions.isEmpty()) {
+                changes.put(group, deletions);
+            }
+        });
         calls.required(admin.incrementalAlterConfigs(changes).all(), "delete the settings of consumer groups");
     }
 
