@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, Collection, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -13,8 +13,15 @@ from millrace_rl.errors import Malformed, Refused
 Writer = Callable[[bytearray, Any], None]
 
 
+#: numbers of up to two bytes, the length of most vectors
+_SHORT = [bytes([n]) for n in range(128)] + [bytes([n & 127 | 128, n >> 7]) for n in range(128, 16384)]
+
+
 def _put_number(out: bytearray, value: int) -> None:
     n = (value << 1) ^ (value >> 63)
+    if n < 16384:
+        out += _SHORT[n]
+        return
     while n > 127:
         out.append(n & 127 | 128)
         n >>= 7
@@ -111,7 +118,9 @@ class _Writers:
         logical = node.get("logicalType") if isinstance(node, dict) else None
 
         def write(out: bytearray, value: Any) -> None:
-            if logical in PACKED:
+            if type(value) is bytes:
+                pass
+            elif logical in PACKED:
                 value = packed_bytes(value, logical, where)
             elif not isinstance(value, (bytes, bytearray, memoryview)):
                 raise Refused(f"{where} must be bytes, not {type(value).__name__}")
@@ -171,11 +180,13 @@ class _Writers:
         return write
 
     def _record(self, node: Any, where: str) -> Writer:
-        prefix = where + "." if where else ""
-        fields = [(f["name"], self.of(f["type"], prefix + f["name"]), "default" in f, f.get("default")) for f in node["fields"]]
-        names = {f["name"] for f in node["fields"]}
+        fields = self.fields(node, where)
+        prefix, names = where + "." if where else "", {name for name, *_ in fields}
 
         def write(out: bytearray, value: Any) -> None:
+            if type(value) is Encoded:
+                out += value
+                return
             if not isinstance(value, Mapping):
                 raise Refused(f"{where or node['name']} must be a dict, not {value!r}")
             unknown = set(value) - names
@@ -186,6 +197,11 @@ class _Writers:
                     raise Refused(f"a {node['name']} needs the field {prefix}{name}")
                 field(out, value.get(name, default))
         return write
+
+    def fields(self, node: Any, where: str) -> List[Tuple[str, Writer, bool, Any]]:
+        """Of a record, in order: name, writer, whether there is a default, and the default."""
+        prefix = where + "." if where else ""
+        return [(f["name"], self.of(f["type"], prefix + f["name"]), "default" in f, f.get("default")) for f in node["fields"]]
 
 
 def compiled_writer(schema: Schema) -> Callable[[Mapping[str, Any]], bytes]:
@@ -198,3 +214,64 @@ def compiled_writer(schema: Schema) -> Callable[[Mapping[str, Any]], bytes]:
         return bytes(out)
 
     return encode
+
+
+class Encoded(bytes):
+    """A record's bytes, or a field's as :meth:`PartialWriter.field` makes them; writers of records take them for the value."""
+
+
+class PartialWriter:
+    """Writes records that differ in some fields only; the others are encoded once. The bytes are those of :func:`compiled_writer`.
+
+    :param fixed: fields that all records share; what neither they nor `varying` name has its default
+    :param varying: fields that each record gives, all of them; as values or :class:`Encoded`
+    :param record: name of a record within the schema, in place of its root
+    :param head: what the bytes begin with
+    """
+
+    def __init__(self, schema: Schema, fixed: Mapping[str, Any], varying: Collection[str], record: Optional[str] = None, head: bytes = b""):
+        node = schema.resolve(schema.root if record is None else record)
+        fields = _Writers(schema).fields(node, "")
+        unknown = {*fixed, *varying} - {name for name, *_ in fields}
+        if unknown:
+            raise Refused(f"a {node['name']} has no field {', '.join(sorted(unknown))}; its fields are "
+                          f"{', '.join(sorted(name for name, *_ in fields))}")
+        self._writers = {name: write for name, write, *_ in fields}
+        self._parts: List[Tuple[bytes, str, Writer, Optional[bytes]]] = []
+        before = bytearray(head)
+        for name, write, optional, default in fields:
+            if name in varying:
+                self._parts.append((bytes(before), name, write, self._empty(name)))
+                before.clear()
+            elif name in fixed or optional:
+                write(before, fixed.get(name, default))
+            else:
+                raise Refused(f"a {node['name']} needs the field {name}")
+        self._tail = bytes(before)
+
+    def field(self, name: str, value: Any) -> Encoded:
+        """The bytes of a field's value, for records that share it."""
+        out = bytearray()
+        self._writers[name](out, value)
+        return Encoded(out)
+
+    def _empty(self, name: str) -> Optional[bytes]:
+        """None's bytes, where a field may be None."""
+        try:
+            return self.field(name, None)
+        except Refused:
+            return None
+
+    def __call__(self, record: Mapping[str, Any]) -> bytes:
+        out = bytearray()
+        for before, name, write, empty in self._parts:
+            value = record[name]
+            out += before
+            if type(value) is Encoded:
+                out += value
+            elif value is None and empty is not None:
+                out += empty
+            else:
+                write(out, value)
+        out += self._tail
+        return bytes(out)

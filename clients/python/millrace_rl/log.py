@@ -13,7 +13,7 @@ from operator import methodcaller
 from typing import Any, Callable, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from millrace_rl.avro import Reader, Record, Schema, compiled_reader
-from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.avro_writer import PartialWriter, compiled_writer
 from millrace_rl.columns import ColumnReader
 from millrace_rl.errors import Malformed, MillraceError, Missing, Refused, Unreachable
 from millrace_rl.kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -257,6 +257,12 @@ class Schemas:
             self._writers[topic] = schema_id, compiled_writer(Schema(text))
         schema_id, write = self._writers[topic]
         return b"\0" + schema_id.to_bytes(4, "big") + write(record)
+
+    def writer(self, topic: str, fixed: Mapping[str, Any], varying: Collection[str], record: Optional[str] = None) -> PartialWriter:
+        """Of records of a topic as :meth:`encode` makes them, or of a record within them."""
+        schema_id, text = self._latest(topic + "-value")
+        head = b"" if record is not None else b"\0" + schema_id.to_bytes(4, "big")
+        return PartialWriter(Schema(text), fixed, varying, record, head)
 
     def _text(self, schema_id: int) -> str:
         if schema_id not in self._texts:

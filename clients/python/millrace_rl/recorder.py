@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import deque
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Callable, Deque, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from millrace_rl.avro import Record
+from millrace_rl.avro_writer import Encoded, PartialWriter
 from millrace_rl.errors import NotCommitted, Refused, TakenOver, Uncertain
 from millrace_rl.kafka import TopicPartition
 from millrace_rl.log import LOG, partition_of
@@ -29,10 +30,12 @@ from millrace_rl.settings import Client
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs")
 _FLOATS = (*_LOG_PROBS, "entropies", "squared_probabilities", "values", "token_rewards", "advantages")
 _INTS = ("versions", "turns", "response_tokens")
+_PER_TOKEN = ("mask", *_FLOATS, *_INTS)
 _NUMBERS = ("reward", "advantage", "temperature", "greedy_reward", "age_ms")
 _TEXTS = ("group", "id", "finish_reason")
-_KNOWN = {"mask", "prompt_tokens", "turn_rewards", "reward_components", "version", *_FLOATS, *_INTS, *_NUMBERS, *_TEXTS}
+_KNOWN = {"prompt_tokens", "turn_rewards", "reward_components", "version", *_PER_TOKEN, *_NUMBERS, *_TEXTS}
 _NEEDED = ("mask", "behavior_log_probs", "proximal_log_probs", "reward")
+_MASK = "mask must be 0 or 1 for each response token, of which there is at least one"
 #: a log-prob of a certain token may exceed 0 by rounding
 _ROUNDING = 1e-5
 
@@ -42,13 +45,13 @@ Batch = Union[Sequence[Mapping[str, Any]], Mapping[str, Any]]
 
 class _Step(NamedTuple):
     version: int
-    rows: List[Row]
+    batch: Union[Row, List[Row]]
     figures: Dict[str, float]
     bytes: int
 
 
 class _Sink(Protocol):
-    def write(self, step: _Step) -> bool:
+    def write(self, step: _Step, sequences: "_Sequences") -> bool:
         """Records a step wholly or not at all; False if it is recorded already."""
 
     def close(self) -> None: ...
@@ -151,7 +154,7 @@ class Recorder:
                 self._changed.notify_all()
 
     def _write(self, step: _Step) -> None:
-        if self._sink.write(_checked(step)):
+        if self._sink.write(step, _checked(step)):
             self.recorded += 1
         else:
             self.repeated += 1
@@ -195,29 +198,59 @@ class Recorder:
         self.close()
 
 
-def _array(value: Any, dtype: Any) -> NDArray[Any]:
-    """A copy of its own: the trainer may write into its buffers."""
+def _copied(batch: Batch, version: int, figures: Mapping[str, float]) -> _Step:
+    """What the trainer may overwrite is copied; all else waits for the thread."""
+    given: Any = {name: _copy(name, value) for name, value in batch.items() if value is not None} if isinstance(batch, Mapping) else [
+        {name: _copy(name, value) for name, value in row.items() if value is not None} for row in batch]
+    size = sum(_size(value) for of in ([given] if isinstance(given, dict) else given) for value in of.values())
+    return _Step(int(version), given, {name: float(value) for name, value in figures.items()}, size)
+
+
+def _copy(name: str, value: Any) -> Any:
     if hasattr(value, "detach"):  # torch's; NumPy has no bfloat16
         value = value.detach().cpu()
         value = (value.float() if value.is_floating_point() else value).numpy()
-    elif isinstance(value, (list, tuple)) and None in value:
+    if isinstance(value, np.ndarray):
+        return value.astype(np.float32) if name in _FLOATS and value.dtype.kind == "f" else value.copy()
+    if isinstance(value, (list, tuple)):
+        is_flat = not value or not (isinstance(value[0], (list, tuple, np.ndarray)) or hasattr(value[0], "detach"))
+        return tuple(value) if is_flat else tuple(_copy(name, each) for each in value)
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple):
+        return sum(map(_size, value)) if value and isinstance(value[0], (tuple, np.ndarray)) else 32 * len(value)
+    return 64
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """Numbers as they are; the range of whole ones is held to that of their type on the log."""
+    if isinstance(value, tuple) and None in value:
         value = [math.nan if each is None else each for each in value]
-    array = np.asarray(value)
-    if np.dtype(dtype).kind == "i" and array.size and array.dtype.kind not in "iub":
-        raise Refused(f"it holds whole numbers, and this is of {array.dtype}")
-    return np.array(array, dtype)
-
-
-def _field(name: str, value: Any) -> Any:
-    if name not in _KNOWN:
-        raise Refused(f"unknown field {name}; known are {', '.join(sorted(_KNOWN))}")
     try:
+        array = np.asarray(value)
         if name in _FLOATS or name == "turn_rewards":
-            return _array(value, np.float32)
-        if name in _INTS or name in ("mask", "prompt_tokens"):
-            return _array(value, np.int8 if name == "mask" else np.int32)
+            return array.astype(np.float32, copy=False)
+    except (TypeError, ValueError) as e:
+        raise Refused(f"{name} cannot be recorded: {e}") from None
+    if array.size and array.dtype.kind not in "iub":
+        raise Refused(f"{name} cannot be recorded: it holds whole numbers, and this is of {array.dtype}")
+    if array.dtype.itemsize > 4 or array.dtype.kind == "u":
+        limits = np.iinfo(np.int32)
+        if array.size and (array.max() > limits.max or array.min() < limits.min):
+            raise Refused(f"{name} holds numbers from {limits.min} to {limits.max}, and this has {array.min()} to {array.max()}")
+    return array.astype(np.int32)
+
+
+def _single(name: str, value: Any) -> Any:
+    try:
         if name in _TEXTS:
             return value
+        if name in ("prompt_tokens", "turn_rewards"):
+            return _array(name, value)
         if name == "reward_components":
             return {key: float(each) for key, each in value.items()}
         return int(value) if name == "version" else float(value)
@@ -225,98 +258,149 @@ def _field(name: str, value: Any) -> Any:
         raise Refused(f"{name} cannot be recorded: {e}") from None
 
 
-def _copied(batch: Batch, version: int, figures: Mapping[str, float]) -> _Step:
-    rows: List[Row]
-    if isinstance(batch, Mapping):
-        rows = _rows(batch)
-    else:
-        rows = [{name: _field(name, value) for name, value in row.items() if value is not None} for row in batch]
-    size = sum(value.nbytes if isinstance(value, np.ndarray) else 64 for row in rows for value in row.values())
-    return _Step(int(version), rows, {name: float(value) for name, value in figures.items()}, size)
+class _Sequences:
+    """A step's sequences. Numbers of tokens are end to end, so that NumPy works on those of a whole step at once.
+
+    :ivar bounds: where each sequence begins, and the last ends
+    :ivar vectors: numbers by field; where a sequence has none, 0
+    :ivar there: by field, which sequences have it; None for all
+    :ivar rows: the other fields of each sequence
+    """
+
+    def __init__(self, step: _Step):
+        self.vectors: Dict[str, NDArray[Any]] = {}
+        self.there: Dict[str, Optional[NDArray[Any]]] = {}
+        self.rows: List[Row] = []
+        names = set(step.batch) - {"prompt_mask"} if isinstance(step.batch, dict) else set().union(*step.batch)
+        if names - _KNOWN:
+            raise Refused(f"unknown field {min(names - _KNOWN)}; known are {', '.join(sorted(_KNOWN))}")
+        if isinstance(step.batch, dict):
+            self._of_columns(step.batch)
+        else:
+            self._of_rows(step.batch)
+        self.starts = np.array(self.bounds[:-1])
+        for name in _NEEDED:
+            if name not in self.vectors and not all(name in row for row in self.rows):
+                raise Refused(f"sequence {next(i for i, row in enumerate(self.rows) if name not in row)}: {name} is missing")
+
+    def _of_rows(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            raise Refused("the batch has no sequence")
+        found: Dict[str, List[Any]] = {name: [] for name in _PER_TOKEN if any(name in row for row in rows)}
+        for i, row in enumerate(rows):
+            try:
+                for name in _NEEDED:
+                    if name not in row:
+                        raise Refused(f"{name} is missing")
+                mask = _array("mask", row["mask"])
+                if mask.ndim != 1 or not len(mask):
+                    raise Refused(_MASK)
+                for name, arrays in found.items():
+                    array = mask if name == "mask" else _array(name, row[name]) if name in row else np.zeros(len(mask), np.int32)
+                    if array.shape != mask.shape:
+                        raise Refused(f"{name} has the shape {array.shape}, and mask {mask.shape}")
+                    arrays.append(array)
+                self.rows.append({name: _single(name, value) for name, value in row.items() if name not in found})
+            except Refused as e:
+                raise Refused(f"sequence {i}: {e}") from None
+        self.bounds = [0, *np.cumsum([len(each) for each in found["mask"]]).tolist()]
+        for name, arrays in found.items():
+            self.there[name] = None if all(name in row for row in rows) else np.array([name in row for row in rows])
+            self.vectors[name] = np.concatenate(arrays).astype(np.float32 if name in _FLOATS else np.int32, copy=False)
+
+    def _of_columns(self, columns: Mapping[str, Any]) -> None:
+        """Of padded columns, without the padding."""
+        if "mask" not in columns:
+            raise Refused("the columns have no mask, whose trailing zeros are the padding; add it")
+        arrays = {name: _array(name, value) for name, value in columns.items() if name in (*_PER_TOKEN, "prompt_tokens", "prompt_mask")}
+        mask = arrays["mask"]
+        for name, array in arrays.items():
+            if array.ndim != 2 or len(array) != len(mask) or (name not in ("prompt_tokens", "prompt_mask") and array.shape != mask.shape):
+                raise Refused(f"the column {name} has the shape {array.shape}, and mask {mask.shape}; give [B, L] for tokens, [B] for the rest")
+        if not mask.size:
+            raise Refused("the batch has no sequence")
+        width = mask.shape[1]
+        lengths = np.where(mask.any(1), width - (mask[:, ::-1] != 0).argmax(1), 1)
+        inside = np.arange(width) < lengths[:, None]
+        self.bounds = [0, *np.cumsum(lengths).tolist()]
+        for name in _PER_TOKEN:
+            if name in arrays:
+                self.vectors[name], self.there[name] = arrays[name][inside], None
+        prompts, kept = arrays.get("prompt_tokens"), arrays.get("prompt_mask")
+        if prompts is not None and kept is not None and prompts.shape != kept.shape:
+            raise Refused(f"the column prompt_mask has the shape {kept.shape}, and prompt_tokens {prompts.shape}")
+        singles = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in columns.items() if name not in arrays}
+        for name, value in singles.items():
+            if len(value) != len(mask):
+                raise Refused(f"the column {name} has {len(value)} elements, and mask {len(mask)} rows")
+        for i in range(len(mask)):
+            row = {name: _single(name, value[i]) for name, value in singles.items() if value[i] is not None}
+            if prompts is not None:
+                row["prompt_tokens"] = prompts[i] if kept is None else prompts[i][kept[i] != 0]
+            self.rows.append(row)
+
+    def has(self, name: str, i: int) -> bool:
+        there = self.there.get(name)
+        return name in self.vectors and (there is None or bool(there[i]))
+
+    def of(self, name: str, i: int) -> NDArray[Any]:
+        return self.vectors[name][self.bounds[i]:self.bounds[i + 1]]
+
+    def check(self, version: int) -> None:
+        """Holds them to what the importer asks of its lines, and gives sequences without an id one."""
+        mask = self.vectors["mask"]
+        if ((mask != 0) & (mask != 1)).any():
+            raise self._wrong(((mask != 0) & (mask != 1)).argmax(), _MASK)
+        trained = mask == 1
+        for name, array in self.vectors.items():
+            if name == "mask":
+                continue
+            if name in _INTS:
+                wrong = array < (-1 if name == "turns" else 0)
+            else:
+                wrong = trained & ~np.isfinite(array)
+                if name in _LOG_PROBS:
+                    wrong |= trained & (array > _ROUNDING)
+            if wrong.any():
+                at = int(wrong.argmax())
+                i = self._at(at)
+                raise self._wrong(at, f"{name}[{at - self.bounds[i]}] is {array[at]}, which cannot be recorded"
+                                  + (": the natural log of a probability is finite and at most 0" if name in _LOG_PROBS else ""))
+            if name in _LOG_PROBS:
+                self.vectors[name] = np.minimum(array, 0)
+        newest = np.maximum.reduceat(self.vectors["versions"], self.starts).tolist() if "versions" in self.vectors else None
+        for i, row in enumerate(self.rows):
+            for one, other in (("version", "versions"), ("advantage", "advantages")):
+                if one in row and self.has(other, i):
+                    raise Refused(f"sequence {i}: {one} and {other} say the same thing; give one of them")
+            sampled = newest[i] if newest is not None and self.has("versions", i) else row.get("version", version)
+            if not 0 <= sampled <= version:
+                raise Refused(f"sequence {i}: it was sampled by version {sampled}, and the step starts at version {version}; number steps by the "
+                              "version that they start from")
+            for name in _NUMBERS:
+                if name in row and not math.isfinite(row[name]):
+                    raise Refused(f"sequence {i}: {name} must be finite: {row[name]}")
+            for name in _TEXTS:
+                if name in row and not isinstance(row[name], str):
+                    raise Refused(f"sequence {i}: {name} must be a text: {row[name]!r}")
+            row.setdefault("id", f"{version}-{i}")
+
+    def _at(self, token: int) -> int:
+        return int(np.searchsorted(self.starts, token, "right")) - 1
+
+    def _wrong(self, token: Any, why: str) -> Refused:
+        return Refused(f"sequence {self._at(token)}: {why}")
 
 
-def _rows(columns: Mapping[str, Any]) -> List[Row]:
-    """The rows of padded columns, without the padding."""
-    there = {name: value for name, value in columns.items() if value is not None}
-    prompt_mask = _array(there.pop("prompt_mask"), np.int8) if "prompt_mask" in there else None
-    if "mask" not in there:
-        raise Refused("the columns have no mask, whose trailing zeros are the padding; add it")
-    arrays = {name: _field(name, value) for name, value in there.items() if name in (*_FLOATS, *_INTS, "mask", "prompt_tokens")}
-    mask = arrays["mask"]
-    for name, array in arrays.items():
-        if array.ndim != 2 or len(array) != len(mask) or (name != "prompt_tokens" and array.shape != mask.shape):
-            raise Refused(f"the column {name} has the shape {array.shape}, and mask {mask.shape}; give [B, L] for tokens, [B] for the rest")
-    singles = {name: value.tolist() if hasattr(value, "tolist") else list(value) for name, value in there.items()
-               if name not in arrays}
-    for name, value in singles.items():
-        if len(value) != len(mask):
-            raise Refused(f"the column {name} has {len(value)} elements, and mask {len(mask)} rows")
-    rows = []
-    for i, of in enumerate(mask):
-        length = int(np.flatnonzero(of).max(initial=0)) + 1
-        row = {name: array[i, :length].copy() for name, array in arrays.items() if name != "prompt_tokens"}
-        if "prompt_tokens" in arrays:
-            tokens = arrays["prompt_tokens"][i]
-            row["prompt_tokens"] = tokens.copy() if prompt_mask is None else tokens[prompt_mask[i] != 0]
-        row.update({name: _field(name, value[i]) for name, value in singles.items() if value[i] is not None})
-        rows.append(row)
-    return rows
-
-
-def _checked(step: _Step) -> _Step:
-    """Holds a step to what the importer asks of its lines, and gives sequences without an id one."""
+def _checked(step: _Step) -> _Sequences:
     if step.version < 0:
         raise Refused(f"version must be at least 0: {step.version}")
-    if not step.rows:
-        raise Refused("the batch has no sequence")
     for name, value in step.figures.items():
         if not math.isfinite(value):
             raise Refused(f"the figure {name} is {value}; leave out what could not be computed")
-    for i, row in enumerate(step.rows):
-        try:
-            _check(row, step.version)
-        except Refused as e:
-            raise Refused(f"sequence {i}: {e}") from None
-        row.setdefault("id", f"{step.version}-{i}")
-    return step
-
-
-def _check(row: Row, step: int) -> None:
-    for name in _NEEDED:
-        if name not in row:
-            raise Refused(f"{name} is missing")
-    for one, other in (("version", "versions"), ("advantage", "advantages")):
-        if one in row and other in row:
-            raise Refused(f"{one} and {other} say the same thing; give one of them")
-    mask = row["mask"]
-    if mask.ndim != 1 or not len(mask) or ((mask != 0) & (mask != 1)).any():
-        raise Refused("mask must be 0 or 1 for each response token, of which there is at least one")
-    for name in (*_FLOATS, *_INTS):
-        if name not in row:
-            continue
-        array = row[name]
-        if array.shape != mask.shape:
-            raise Refused(f"{name} has the shape {array.shape}, and mask {mask.shape}")
-        wrong = (mask == 1) & ~np.isfinite(array)
-        if name in _LOG_PROBS:
-            wrong |= (mask == 1) & (array > _ROUNDING)
-        elif name in _INTS:
-            wrong = array < (-1 if name == "turns" else 0)
-        if wrong.any():
-            at = int(wrong.argmax())
-            raise Refused(f"{name}[{at}] is {array[at]}, which cannot be recorded"
-                          + (": the natural log of a probability is finite and at most 0" if name in _LOG_PROBS else ""))
-        if name in _LOG_PROBS:
-            np.minimum(array, 0, out=array)
-    newest = int(row["versions"].max()) if "versions" in row else row.get("version", step)
-    if not 0 <= newest <= step:
-        raise Refused(f"it was sampled by version {newest}, and the step starts at version {step}; number steps by the version that they start from")
-    for name in _NUMBERS:
-        if name in row and not math.isfinite(row[name]):
-            raise Refused(f"{name} must be finite: {row[name]}")
-    for name in _TEXTS:
-        if name in row and not isinstance(row[name], str):
-            raise Refused(f"{name} must be a text: {row[name]!r}")
+    sequences = _Sequences(step)
+    sequences.check(step.version)
+    return sequences
 
 
 class _Files:
@@ -325,21 +409,21 @@ class _Files:
     def __init__(self, folder: Path):
         self._folder = folder
 
-    def write(self, step: _Step) -> bool:
+    def write(self, step: _Step, sequences: _Sequences) -> bool:
         file = self._folder / f"{step.version}.jsonl"
         if file.exists():
             return False
         self._folder.mkdir(parents=True, exist_ok=True)
         if step.figures:
-            self._appear(self._folder / f"{step.version}.figures.json", json.dumps(step.figures) + "\n")
-        self._appear(file, "".join(json.dumps({"step": step.version, **_jsonable(row)}) + "\n" for row in step.rows))
+            self._appear(self._folder / f"{step.version}.figures.json", [json.dumps(step.figures).encode(), b"\n"])
+        self._appear(file, _lines(step.version, sequences))
         return True
 
     @staticmethod
-    def _appear(file: Path, text: str) -> None:
+    def _appear(file: Path, parts: Sequence[bytes]) -> None:
         begun = file.with_name(file.name + ".part")
-        with open(begun, "w", encoding="utf-8") as out:
-            out.write(text)
+        with open(begun, "wb") as out:
+            out.writelines(parts)
             out.flush()
             os.fsync(out.fileno())
         os.replace(begun, file)
@@ -348,14 +432,68 @@ class _Files:
         pass
 
 
-def _jsonable(row: Row) -> Record:
-    line: Record = {}
-    for name, value in row.items():
-        if isinstance(value, np.ndarray):
-            items = value.tolist()
-            value = [each if math.isfinite(each) else None for each in items] if name in _FLOATS else items
-        line[name] = value
-    return line
+def _lines(version: int, sequences: _Sequences) -> List[bytes]:
+    cells = {name: (_float_cells if name in _FLOATS else _int_cells)(array) for name, array in sequences.vectors.items()}
+    parts = []
+    for i, row in enumerate(sequences.rows):
+        line = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in row.items()}
+        parts.append(json.dumps({"step": version, **line})[:-1].encode())
+        start, end = sequences.bounds[i], sequences.bounds[i + 1]
+        for name, (data, width) in cells.items():
+            if sequences.has(name, i):
+                parts += (b', "', name.encode(), b'": [', data[start * width:end * width - 1], b"]")
+        parts.append(b"}\n")
+    return parts
+
+
+_PAIRS = np.array([list(f"{i:02}".encode()) for i in range(100)], np.uint8)
+_FOURS = np.array([list(f"{i:04}".encode()) for i in range(10_000)], np.uint8)
+_POWERS = np.array([float(f"1e{i}") for i in range(-40, 60)])
+_NULL = np.frombuffer(b"           null", np.uint8)
+
+
+def _float_cells(values: NDArray[Any]) -> Tuple[bytes, int]:
+    """JSON of float32s, each with the nine digits that tell it from its neighbours and a comma, and the bytes of each."""
+    finite = np.isfinite(values)
+    amount = np.abs(np.where(finite, values, 0)).astype(np.float64)
+    exponent = np.zeros(len(values), np.int64)
+    np.floor(np.log10(amount, where=amount > 0, out=np.zeros(len(values))), out=exponent, casting="unsafe")
+    digits = np.rint(amount * _POWERS[48 - exponent])
+    over = digits >= 1e9
+    exponent += over
+    digits[over] = np.rint(amount[over] * _POWERS[48 - exponent[over]])
+    first, rest = np.divmod(digits.astype(np.int32), 100_000_000)
+    upper, lower = np.divmod(rest, 10_000)
+    cells = np.empty((len(values), 16), np.uint8)
+    cells[:, 0] = np.where(np.signbit(values), ord("-"), ord(" "))
+    cells[:, 1] = first + ord("0")
+    cells[:, 2] = ord(".")
+    cells[:, 3:7] = _FOURS[upper]
+    cells[:, 7:11] = _FOURS[lower]
+    cells[:, 11] = ord("e")
+    cells[:, 12] = np.where(exponent < 0, ord("-"), ord("+"))
+    cells[:, 13:15] = _PAIRS[np.abs(exponent)]
+    cells[~finite, :15] = _NULL
+    cells[:, 15] = ord(",")
+    return cells.tobytes(), 16
+
+
+def _int_cells(values: NDArray[Any]) -> Tuple[bytes, int]:
+    """JSON of whole numbers, each with spaces before it and a comma behind it, and the bytes of each."""
+    left = np.abs(values.astype(np.int64))
+    width = len(str(left.max())) + 1
+    cells = np.full((len(values), width + 1), ord(" "), np.uint8)
+    cells[:, width] = ord(",")
+    cells[:, width - 1] = left % 10 + ord("0")
+    begins = np.full(len(values), width - 2)
+    for at in range(width - 2, 0, -1):
+        left //= 10
+        more = left > 0
+        cells[more, at] = left[more] % 10 + ord("0")
+        begins -= more
+    negative = np.flatnonzero(values < 0)
+    cells[negative, begins[negative]] = ord("-")
+    return cells.tobytes(), width + 1
 
 
 class _Log:
@@ -389,17 +527,23 @@ class _Log:
             self._transactions.close()
             self._member.close()
             raise
+        self._encoders = {name: run._schemas.writer(of.topic(name), {**of.fields(policy=name == "trajectories"), **fixed}, varying)
+                          for name, (fixed, varying) in _RECORDS.items()}
+        self._vector = run._schemas.writer(of.topic("scores"), {}, _VECTOR, "LogProbVector")
+        self._entry = run._schemas.writer(of.topic("batches"), {}, _ENTRY, "BatchEntry")
+        self._places = {name: run._schemas.writer(of.topic("trajectories"), {"topic": of.topic(name)}, ("partition", "offset"), "LogCoordinates")
+                        for name in ("rollouts", "scores")}
         self._run = run
         return run
 
-    def write(self, step: _Step) -> bool:
+    def write(self, step: _Step, sequences: _Sequences) -> bool:
         try:
             try:
-                return self._once(step)
+                return self._once(step, sequences)
             except (NotCommitted, Uncertain) as e:
                 LOG.debug("step %d is tried again: %s", step.version, e)
                 self.close()
-                self._once(step)  # a new producer finds out whether it was committed
+                self._once(step, sequences)  # a new producer finds out whether it was committed
                 return True
         except TakenOver as e:
             self._lost = e
@@ -408,64 +552,63 @@ class _Log:
             self.close()  # the next step connects anew
             raise
 
-    def _once(self, step: _Step) -> bool:
+    def _once(self, step: _Step, sequences: _Sequences) -> bool:
         if self._lost is not None:
             raise self._lost
         run = self._run or self._open()
         if step.version < self._counts[0]:
             return False
-        counts = [step.version + 1, self._counts[1] + 1, self._counts[2] + len(step.rows)]
+        counts = [step.version + 1, self._counts[1] + 1, self._counts[2] + len(sequences.rows)]
 
         def offsets() -> Tuple[Offsets, Any]:
             return [(*at, count) for at, count in zip(self._at, counts)], self._member.consumer_group_metadata()
 
-        self._transactions.write(f"step {step.version}", lambda: self._send(run, step), offsets)
+        self._transactions.write(f"step {step.version}", lambda: self._send(run, step, sequences), offsets)
         self._counts = counts
         return True
 
-    def _send(self, run: Run, step: _Step) -> None:
-        of, now_ms, rows = run._identity, int(time.time() * 1000), step.rows
+    def _send(self, run: Run, step: _Step, sequences: _Sequences) -> None:
+        of, now_ms, rows = run._identity, int(time.time() * 1000), sequences.rows
         _, batch_id, consumed = self._counts
         groups: Dict[str, List[int]] = {}
         for i, row in enumerate(rows):
             groups.setdefault(row.get("group", row["id"]), []).append(i)
-        known: List[Record] = [{} for _ in rows]  # what a row's records share
+        records = self._records(sequences, step.version, now_ms)
+        partitions: List[Dict[str, int]] = [{} for _ in rows]
         for group, members in groups.items():
+            counts = {count: partition_of(group, count) for count in set(self._partitions.values())}
+            where = {name: counts[count] for name, count in self._partitions.items()}
             for index, i in enumerate(members):
-                known[i] = {"rollout_id": rows[i]["id"], "group_id": group, "ordinal": consumed + members[0], "sample_index": index,
-                            "group_size": len(members), **_shared(rows[i], step.version, now_ms)}
+                records[i].update(group_id=group, ordinal=consumed + members[0], sample_index=index, group_size=len(members))
+                partitions[i] = where
 
-        def sent(name: str, records: List[Record]) -> List[Record]:
-            topic, places = of.topic(name), [-1] * len(records)
-            partitions = [partition_of(each["group_id"], self._partitions[name]) for each in records]
+        def sent(name: str) -> List[int]:
+            topic, places, encode = of.topic(name), [-1] * len(records), self._encoders[name]
             for i, record in enumerate(records):
-                self._transactions.send(topic, run._schemas.encode(topic, record), record["group_id"], partitions[i],
-                                        partial(places.__setitem__, i))
+                self._transactions.send(topic, encode(record), record["group_id"], partitions[i][name], partial(places.__setitem__, i))
             self._transactions.flush()
-            return [dict(topic=topic, partition=partition, offset=offset) for partition, offset in zip(partitions, places)]
+            return places
 
-        rollouts = sent("rollouts", [{**of.fields(policy=False), **_rollout(row, both, now_ms)} for row, both in zip(rows, known)])
-        scores = sent("scores", [
-            {**of.fields(policy=False), "rollout_id": both["rollout_id"], "group_id": both["group_id"], "scorer_id": "recorder",
-             "rollout_source": source, "vectors": _vectors(row, both, step.version), "scored_at_ms": now_ms}
-            for row, both, source in zip(rows, known, rollouts)])
-        trajectories = sent("trajectories", [
-            {**of.fields(), **both, "rollout_source": source, "score_source": score, "proximal_version": step.version,
-             "scored_at_ms": now_ms, **_trajectory(row)} for row, both, source, score in zip(rows, known, rollouts, scores)])
-        stale = np.concatenate([step.version - np.repeat([span["version"] for span in both["version_spans"]],
-                                                         [span["end"] - span["start"] for span in both["version_spans"]])[row["mask"] == 1]
-                                for row, both in zip(rows, known)])
-        entries = [{"rollout_id": both["rollout_id"], "group_id": both["group_id"], "partition": at["partition"], "offset": at["offset"],
-                    "rollout_partition": source["partition"], "rollout_offset": source["offset"], **_entry(row, both)}
-                   for row, both, at, source in zip(rows, known, trajectories, rollouts)]
-        mean, oldest = (float(stale.mean()), int(stale.max())) if stale.size else (0.0, 0)
-        trained = sum(entry["trained_tokens"] > 0 for entry in entries)
-
-        def put(name: str, record: Record) -> None:
+        def put(name: str, value: Record) -> None:
             topic = of.topic(name)
-            self._transactions.send(topic, run._schemas.encode(topic, {**of.fields(), "batch_id": batch_id, **record}), of.policy_id,
+            self._transactions.send(topic, run._schemas.encode(topic, {**of.fields(), "batch_id": batch_id, **value}), of.policy_id,
                                     run._partition(name))
 
+        rolled = sent("rollouts")
+        for record, where, offset in zip(records, partitions, rolled):
+            record["rollout_source"] = Encoded(self._places["rollouts"]({"partition": where["rollouts"], "offset": offset}))
+        scored = sent("scores")
+        for record, where, offset in zip(records, partitions, scored):
+            record["score_source"] = Encoded(self._places["scores"]({"partition": where["scores"], "offset": offset}))
+            record.update(record.pop("of_trajectory"))
+        entries = []
+        for record, where, rollout_offset, offset in zip(records, partitions, rolled, sent("trajectories")):
+            record.update(partition=where["trajectories"], offset=offset, rollout_partition=where["rollouts"], rollout_offset=rollout_offset,
+                          credit=record["advantages"])
+            entries.append(Encoded(self._entry(record)))
+        trained, mask = sum(record["trained_tokens"] > 0 for record in records), sequences.vectors["mask"] == 1
+        stale = (step.version - self._versions(sequences, step.version))[mask]
+        mean, oldest = (float(stale.mean()), int(stale.max())) if stale.size else (0.0, 0)
         put("batches", dict(assembled_version=step.version, expected_version=step.version, entries=entries, stages=[],
                             trained_tokens=int(stale.size), step_scale=1.0, staleness_mean=mean, staleness_max=oldest, assembled_at_ms=now_ms))
         put("training-log", dict(
@@ -475,6 +618,90 @@ class _Log:
             learning_rate=step.figures.get("learning_rate", 0.0), metrics=step.figures, started_at_ms=now_ms, finished_at_ms=now_ms,
             tokens_trainable=int(stale.size), rollouts_consumed=consumed + len(rows)))
 
+    @staticmethod
+    def _versions(sequences: _Sequences, step: int) -> NDArray[Any]:
+        """Of each token, the version that sampled it."""
+        lengths = np.diff(sequences.bounds)
+        ones = np.repeat([row.get("version", step) for row in sequences.rows], lengths)
+        if "versions" not in sequences.vectors:
+            return ones
+        versions, there = sequences.vectors["versions"].astype(np.int64), sequences.there["versions"]
+        return versions if there is None else np.where(np.repeat(there, lengths), versions, ones)
+
+    def _records(self, sequences: _Sequences, step: int, now_ms: int) -> List[Record]:
+        """Of each sequence, the fields of its records but for its group and what comes of writing them."""
+        rollout, trajectory = self._encoders["rollouts"], self._encoders["trajectories"]
+        data: Dict[str, bytes] = {}  # where the mask is 0 a number may be missing; the log has 0 there
+        for name, array in sequences.vectors.items():
+            data[name] = (array.astype(np.int8) if name == "mask" else np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+                          if name in _FLOATS else array).tobytes()
+        bounds, mask = sequences.bounds, sequences.vectors["mask"] == 1
+        trained = np.add.reduceat(mask, sequences.starts, dtype=np.int64).tolist()
+        versions = _runs(self._versions(sequences, step), bounds)
+        oldest = [min(run[0] for run in runs) for runs in versions]
+        turns = _runs(sequences.vectors["turns"], bounds) if "turns" in sequences.vectors else None
+
+        @lru_cache(None)
+        def spans(*runs: Tuple[int, int, int]) -> Encoded:
+            return rollout.field("version_spans", [dict(version=version, start=start, end=end) for version, start, end in runs])
+
+        @lru_cache(None)
+        def speakers(of: PartialWriter, *runs: Tuple[int, int, int]) -> Encoded:
+            return of.field("turns", [dict(speaker="ENVIRONMENT" if turn < 0 else "POLICY", start=start, end=end) for turn, start, end in runs])
+
+        @lru_cache(None)
+        def tempered(temperature: float, count: int) -> Record:
+            sampling = dict(temperature=temperature, top_k=0, top_p=1.0, max_tokens=count, seed=0)
+            return {"sampling": rollout.field("sampling", sampling), "temperature": trajectory.field("temperature", temperature),
+                    "log_prob_distribution": rollout.field("log_prob_distribution", "RAW" if temperature == 1 else "TEMPERED")}
+
+        @lru_cache(None)
+        def finished(reason: str, at_ms: int) -> Record:
+            at = rollout.field("finished_at_ms", at_ms)
+            return {"finish_reason": rollout.field("finish_reason", reason.upper() if reason.upper() in _REASONS else "UNKNOWN"),
+                    "finished_at_ms": at, "started_at_ms": at}
+
+        of_step = {"scored_at_ms": trajectory.field("scored_at_ms", now_ms), "proximal_version": trajectory.field("proximal_version", step)}
+        made = []
+        for i, row in enumerate(sequences.rows):
+            start, count = bounds[i], bounds[i + 1] - bounds[i]
+
+            def vector(name: str) -> Optional[bytes]:
+                return data[name][4 * start:4 * (start + count)] if sequences.has(name, i) else None
+
+            advantages = vector("advantages")
+            if advantages is None and "advantage" not in row:
+                raise Refused(f"sequence {row['id']} has no advantage, and a batch on a cluster says what was decided; give advantage or advantages")
+            taken = mask[start:start + count]
+            reason = row.get("finish_reason", "UNKNOWN")
+            of = spans(*versions[i])
+            whole, other = spans((step, 0, count)), spans((-1, 0, count))
+            credit = {"token_level_rewards": vector("token_rewards"), "token_level_values": vector("values"),
+                      "greedy_reward": row.get("greedy_reward"), "turn_level_rewards": row.get("turn_rewards")}
+            said = turns[i] if turns is not None and sequences.has("turns", i) else None
+            proximal, old, entropies, squares = (
+                vector(name) for name in ("proximal_log_probs", "old_log_probs", "entropies", "squared_probabilities"))
+            reference, teacher = vector("reference_log_probs"), vector("teacher_log_probs")
+            vectors = [Encoded(self._vector(dict(zip(_VECTOR, each)))) for each in (
+                ("PROXIMAL", whole, proximal, entropies, squares), ("OLD", of, old, None, None), ("REFERENCE", other, reference, None, None),
+                ("TEACHER", other, teacher, None, None)) if each[2] is not None]
+            made.append({
+                **of_step, **tempered(row.get("temperature", 1.0), count), **finished(reason, now_ms - int(row.get("age_ms", 0))),
+                "rollout_id": row["id"], "prompt_tokens": row["prompt_tokens"].tobytes() if "prompt_tokens" in row else b"",
+                "response_tokens": vector("response_tokens") or b"", "mask": data["mask"][start:start + count], "version_spans": of,
+                "behavior_log_probs": vector("behavior_log_probs"), "reward": row["reward"], "reward_components": row.get("reward_components", {}),
+                "credit": credit if any(value is not None for value in credit.values()) else None,
+                "turns": speakers(rollout, *(said or [(0, 0, count)])),
+                "admitted_version": versions[i][0][0], "vectors": vectors,
+                "of_trajectory": {"finish_reason": reason, "turns": None if said is None else speakers(trajectory, *said)},
+                "old_log_probs": old, "proximal_log_probs": proximal, "reference_log_probs": reference,
+                "teacher_log_probs": teacher, "proximal_entropies": entropies, "proximal_sum_squared_probs": squares,
+                "advantage": row["advantage"] if advantages is None else
+                float(sequences.of("advantages", i)[taken].mean()) if taken.any() else 0.0,
+                "advantages": None if advantages is None else {"token_level_advantages": advantages},
+                "oldest_version": oldest[i], "trained_tokens": trained[i], "masked_by": None if trained[i] else "records"})
+        return made
+
     def close(self) -> None:
         if self._run is not None:
             self._run = None
@@ -482,66 +709,31 @@ class _Log:
             self._member.close()
 
 
-def _runs(values: NDArray[Any]) -> List[Tuple[Any, int, int]]:
-    """Each value with where it begins and ends, of values that repeat."""
-    edges = [0, *(np.flatnonzero(np.diff(values)) + 1).tolist(), len(values)]
-    return [(values[start].item(), start, end) for start, end in zip(edges, edges[1:])]
+def _runs(values: NDArray[Any], bounds: List[int]) -> List[Tuple[Tuple[int, int, int], ...]]:
+    """Of each sequence, each value with where it begins and ends, of values that repeat."""
+    changes = np.flatnonzero(np.diff(values, prepend=values[0])).tolist()
+    edges = sorted({*changes, *bounds})
+    found: List[Tuple[Tuple[int, int, int], ...]] = []
+    runs: List[Tuple[int, int, int]] = []
+    for start, end, value in zip(edges, edges[1:], values[edges[:-1]].tolist()):
+        begun = bounds[len(found)]
+        runs.append((value, start - begun, end - begun))
+        if end == bounds[len(found) + 1]:
+            found.append(tuple(runs))
+            runs = []
+    return found
 
 
-def _filled(array: Optional[NDArray[Any]]) -> Optional[NDArray[Any]]:
-    """Where the mask is 0 a number may be missing; the log has 0 there."""
-    return None if array is None else np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
-
-
-def _shared(row: Row, step: int, now_ms: int) -> Record:
-    versions = row.get("versions", np.full(len(row["mask"]), row.get("version", step)))
-    credit = {"token_level_rewards": _filled(row.get("token_rewards")), "token_level_values": _filled(row.get("values")),
-              "greedy_reward": row.get("greedy_reward"), "turn_level_rewards": row.get("turn_rewards")}
-    return {"prompt_tokens": row.get("prompt_tokens", b""), "response_tokens": row.get("response_tokens", b""), "mask": row["mask"],
-            "version_spans": [dict(version=version, start=start, end=end) for version, start, end in _runs(versions)],
-            "behavior_log_probs": _filled(row["behavior_log_probs"]), "reward": row["reward"],
-            "reward_components": row.get("reward_components", {}), "finish_reason": row.get("finish_reason", "UNKNOWN"),
-            "finished_at_ms": now_ms - int(row.get("age_ms", 0)),
-            "credit": credit if any(value is not None for value in credit.values()) else None,
-            "turns": [dict(speaker="ENVIRONMENT" if turn < 0 else "POLICY", start=start, end=end) for turn, start, end in _runs(row["turns"])]
-            if "turns" in row else None}
-
-
-def _rollout(row: Row, both: Record, now_ms: int) -> Record:
-    temperature, count = row.get("temperature", 1.0), len(row["mask"])
-    reason = both["finish_reason"].upper()
-    return {**both, "generator_id": "recorder", "environment": "recorded", "tokenizer_hash": "",
-            "log_prob_distribution": "RAW" if temperature == 1 else "TEMPERED",
-            "sampling": dict(temperature=temperature, top_k=0, top_p=1.0, max_tokens=count, seed=0),
-            "turns": both["turns"] or [dict(speaker="POLICY", start=0, end=count)],
-            "finish_reason": reason if reason in ("STOP", "LENGTH", "ENVIRONMENT", "TOOL_CALLS", "TIMEOUT", "ABORTED", "FAILED") else "UNKNOWN",
-            "admitted_version": both["version_spans"][0]["version"], "started_at_ms": both["finished_at_ms"]}
-
-
-def _vectors(row: Row, both: Record, step: int) -> List[Record]:
-    whole = [dict(version=step, start=0, end=len(row["mask"]))]
-    other = [dict(whole[0], version=-1)]
-    found = (("PROXIMAL", "proximal_log_probs", whole), ("OLD", "old_log_probs", both["version_spans"]),
-             ("REFERENCE", "reference_log_probs", other), ("TEACHER", "teacher_log_probs", other))
-    return [dict(policy=policy, version_spans=spans, log_probs=_filled(row[name]),
-                 **(dict(entropies=_filled(row.get("entropies")), sum_squared_probs=_filled(row.get("squared_probabilities")))
-                    if policy == "PROXIMAL" else {}))
-            for policy, name, spans in found if name in row]
-
-
-def _trajectory(row: Row) -> Record:
-    return {"temperature": row.get("temperature", 1.0), "old_log_probs": _filled(row.get("old_log_probs")),
-            "proximal_log_probs": _filled(row["proximal_log_probs"]), "reference_log_probs": _filled(row.get("reference_log_probs")),
-            "teacher_log_probs": _filled(row.get("teacher_log_probs")), "proximal_entropies": _filled(row.get("entropies")),
-            "proximal_sum_squared_probs": _filled(row.get("squared_probabilities"))}
-
-
-def _entry(row: Row, both: Record) -> Record:
-    trained = row["mask"] == 1
-    advantages = _filled(row.get("advantages"))
-    if advantages is None and "advantage" not in row:
-        raise Refused(f"sequence {row['id']} has no advantage, and a batch on a cluster says what was decided; give advantage or advantages")
-    mean = row["advantage"] if advantages is None else float(advantages[trained].mean()) if trained.any() else 0.0
-    return {"reward": row["reward"], "advantage": mean, "oldest_version": min(span["version"] for span in both["version_spans"]),
-            "trained_tokens": int(trained.sum()), "masked_by": None if trained.any() else "records",
-            "credit": None if advantages is None else {"token_level_advantages": advantages}}
+_REASONS = ("STOP", "LENGTH", "ENVIRONMENT", "TOOL_CALLS", "TIMEOUT", "ABORTED", "FAILED")
+_OF_ALL = ("rollout_id", "group_id", "ordinal", "sample_index", "group_size", "prompt_tokens", "response_tokens", "mask", "version_spans",
+           "behavior_log_probs", "reward", "reward_components", "finish_reason", "finished_at_ms", "credit", "turns")
+#: by topic, what all records share, and what each has of its own
+_RECORDS: Dict[str, Tuple[Record, Tuple[str, ...]]] = {
+    "rollouts": (dict(generator_id="recorder", environment="recorded", tokenizer_hash=""),
+                 (*_OF_ALL, "log_prob_distribution", "sampling", "admitted_version", "started_at_ms")),
+    "scores": (dict(scorer_id="recorder"), ("rollout_id", "group_id", "rollout_source", "vectors", "scored_at_ms")),
+    "trajectories": ({}, (*_OF_ALL, "rollout_source", "score_source", "proximal_version", "scored_at_ms", "temperature", "old_log_probs",
+                          "proximal_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies", "proximal_sum_squared_probs"))}
+_VECTOR = ("policy", "version_spans", "log_probs", "entropies", "sum_squared_probs")
+_ENTRY = ("rollout_id", "group_id", "partition", "offset", "rollout_partition", "rollout_offset", "reward", "advantage", "oldest_version",
+          "trained_tokens", "masked_by", "credit")

@@ -1,6 +1,7 @@
 """What a recorder writes, drops and counts."""
 
 import functools
+import hashlib
 import json
 import sys
 import tempfile
@@ -13,7 +14,7 @@ import numpy as np
 
 from millrace_rl import NotCommitted, Recorder, Refused, TakenOver
 from millrace_rl.avro import Schema, compiled_reader
-from millrace_rl.avro_writer import compiled_writer
+from millrace_rl.avro_writer import PartialWriter, compiled_writer
 from millrace_rl.log import partition_of
 from millrace_rl.versions import Identity
 
@@ -57,6 +58,23 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual((first["mask"], first["prompt_tokens"], first["response_tokens"], first["reward"]), ([1, 1], [7], [3, 4], 0.0))
         self.assertEqual((second["mask"], second["prompt_tokens"], second["response_tokens"], second["reward"]), ([0, 1, 1], [8, 9], [5, 6, 7], 2.0))
 
+    def test_should_write_numbers_that_read_as_they_were(self):
+        of = np.random.default_rng(1)
+        numbers = np.concatenate([-of.exponential(size=2000), 10.0 ** of.uniform(-44, 38, 2000), [0, -0.0, 1e-45, 3.4028235e38,
+                                                                                                    9.9999999e9, 0.001, np.nan, np.inf]])
+        numbers = numbers.astype(np.float32)
+        tokens = np.concatenate([of.integers(0, 2 ** 31, numbers.size - 3), [0, 9, 10]])
+        turns = np.where(np.arange(numbers.size) % 3 == 0, -1, np.arange(numbers.size))
+        mask = np.isfinite(numbers).astype(np.int64)
+        with self.recorder(strict=True) as recorder:
+            recorder.step([{"mask": mask, "behavior_log_probs": -mask, "proximal_log_probs": -mask, "reward": 0, "values": numbers,
+                            "response_tokens": tokens, "turns": turns}, ROW], version=0)
+        line = self.lines(0)[0]
+        read = np.array([np.nan if each is None else each for each in line["values"]], np.float32)
+        np.testing.assert_array_equal(read, np.where(np.isfinite(numbers), numbers, np.nan))
+        self.assertEqual((line["response_tokens"], line["turns"], line["mask"]), (tokens.tolist(), turns.tolist(), mask.tolist()))
+        self.assertNotIn("values", self.lines(0)[1])
+
     def test_should_record_a_repeated_step_once(self):
         with self.recorder() as recorder:
             recorder.step([ROW], version=0)
@@ -72,7 +90,7 @@ class RecorderTest(unittest.TestCase):
         with mock.patch.object(recorder, "_write", side_effect=threading.Event().wait):  # never written
             recorder.step([{"mask": mask, "behavior_log_probs": log_probs, "proximal_log_probs": log_probs, "reward": 0.0}], version=0)
             log_probs[:] = -9
-            self.assertEqual(recorder._pending[0].rows[0]["behavior_log_probs"].tolist(), [-1.0, -1.0])
+            self.assertEqual(recorder._pending[0].batch[0]["behavior_log_probs"].tolist(), [-1.0, -1.0])
             recorder._timeout_s = 0
             recorder.close()
 
@@ -82,7 +100,8 @@ class RecorderTest(unittest.TestCase):
                         ({"behavior_log_probs": [0.5, 0, 0]}, r"behavior_log_probs\[0\] is 0.5"),
                         ({"entropies": [1.0]}, "entropies has the shape"), ({"reward": float("nan")}, "reward must be finite"),
                         ({"version": 8}, "sampled by version 8, and the step starts at version 7"), ({"reward": None}, "reward is missing"),
-                        ({"response_tokens": [0.5, 1, 2]}, "whole numbers"), ({"group": 3}, "group must be a text")):
+                        ({"response_tokens": [0.5, 1, 2]}, "whole numbers"), ({"response_tokens": [1 << 40, 1, 2]}, "from -2147483648 to 2147483647"),
+                        ({"group": 3}, "group must be a text")):
             with self.subTest(of), self.recorder() as recorder, self.assertLogs("millrace", "WARNING") as logs:
                 recorder.step([{**ROW, **bad}], version=7)
                 recorder.step([], version=7)
@@ -98,7 +117,7 @@ class RecorderTest(unittest.TestCase):
         may_write, recorder = threading.Event(), self.recorder(max_pending_mb=1)
         row = {"mask": np.ones(40_000, np.int8), "behavior_log_probs": np.zeros(40_000), "proximal_log_probs": np.zeros(40_000), "reward": 0}
         write = recorder._sink.write
-        with mock.patch.object(recorder._sink, "write", side_effect=lambda step: may_write.wait(30) and write(step)), \
+        with mock.patch.object(recorder._sink, "write", side_effect=lambda *step: may_write.wait(30) and write(*step)), \
                 self.assertLogs("millrace", "WARNING") as logs:
             for version in range(5):  # of 360 kB each
                 recorder.step([row], version=version)
@@ -118,7 +137,7 @@ class RecorderTest(unittest.TestCase):
 
     def test_should_give_up_at_close_what_is_not_written_in_time(self):
         recorder = self.recorder(timeout_s=0.05)
-        with mock.patch.object(recorder._sink, "write", side_effect=lambda step: threading.Event().wait(1)), \
+        with mock.patch.object(recorder._sink, "write", side_effect=lambda *step: threading.Event().wait(1)), \
                 self.assertLogs("millrace", "WARNING") as logs:
             recorder.step([ROW], version=0)
             recorder.close()
@@ -167,6 +186,7 @@ class Cluster:
         self._writers = {name: compiled_writer(schema(record)) for name, record in self.NAMES.items()}
         self._kafka, self._schemas = mock.Mock(timeout_s=1), mock.Mock()
         self._schemas.encode = lambda topic, record: self._writers[topic[len("millrace.r."):]](record)
+        self._schemas.writer = lambda topic, *of: PartialWriter(schema(self.NAMES[topic[len("millrace.r."):]]), *of)
         self._kafka.consumer.return_value.committed = lambda at, timeout_s: [
             mock.Mock(offset=self.committed_offsets.get(each, -1001)) for each in at]
         self._kafka.ends = lambda consumer, topic, partition: (0, len(self.topics["batches"][0]))
@@ -203,6 +223,31 @@ class Cluster:
     def read(self, name, partition=0):
         read = compiled_reader(schema(self.NAMES[name]))
         return [read(value, 0, True) for value in self.topics[name][partition]]
+
+
+def rich_rows(version):
+    """Sequences with every field, each on some of them."""
+    of, rows = np.random.default_rng(1), []
+    for i in range(12):
+        count = int(of.integers(1, 200))
+        mask = (of.random(count) < 0.8).astype(np.int8)
+
+        def numbers(count=count):
+            return -of.exponential(size=count).astype(np.float32)
+
+        row = {"mask": mask, "behavior_log_probs": numbers(), "proximal_log_probs": numbers(), "reward": float(of.normal()), "group": f"g{i // 3}",
+               "response_tokens": of.integers(0, 100_000, count), "prompt_tokens": of.integers(0, 100_000, i)}
+        row["behavior_log_probs"][mask == 0] = np.nan
+        row.update({"advantage": 0.25} if i % 2 else {"advantages": numbers()})
+        if i % 3 == 0:
+            row.update(versions=np.sort(of.integers(0, 6, count)), turns=np.repeat([0, -1, 1], count)[:count], entropies=numbers(),
+                       squared_probabilities=numbers(), old_log_probs=numbers(), reward_components={"a": 1.0, "b": -2.5}, finish_reason="stop",
+                       turn_rewards=[0.5, 1.5])
+        if i % 4 == 0:
+            row.update(reference_log_probs=numbers(), teacher_log_probs=numbers(), values=numbers(), token_rewards=numbers(), temperature=0.7,
+                       greedy_reward=1.0, age_ms=250, version=None if "versions" in row else 4, id=f"mine-{i}{version}")
+        rows.append(row)
+    return rows
 
 
 class ClusterTest(unittest.TestCase):
@@ -248,6 +293,18 @@ class ClusterTest(unittest.TestCase):
         step, = self.cluster.read("training-log")
         self.assertEqual((step["version"], step["rollouts_trained"], step["rollouts_masked"], step["tokens_trained"]), (6, 2, 1, 3))
         self.assertEqual((step["learning_rate"], step["metrics"]["loss"], step["reward_mean"], step["weights_sha256"]), (0.125, 0.25, 1.0, ""))
+
+    def test_should_write_the_bytes_that_the_plain_writer_makes(self):
+        with mock.patch("time.time", lambda: 1.7e9), self.recorder(strict=True) as recorder:
+            for version in (6, 7):
+                recorder.step(rich_rows(version), version=version, figures={"loss": 0.5, "learning_rate": 1e-6})
+        for name, digest in (("rollouts", "9aa4b635329e5499"), ("scores", "96b713982a9bc95e"), ("trajectories", "db3e7e2beaeb1b35"),
+                             ("batches", "fdd428b7b711e8f0"), ("training-log", "7a57b88d0b52aaf2")):
+            values, whole = sum(self.cluster.topics[name], []), self.cluster._writers[name]
+            self.assertEqual(hashlib.sha256(b"".join(b"%d:" % len(value) + value for value in values)).hexdigest()[:16], digest, name)
+            for partition in range(len(self.cluster.topics[name])):
+                for record, value in zip(self.cluster.read(name, partition), self.cluster.topics[name][partition]):
+                    self.assertEqual(whole(record), value)
 
     def test_should_record_a_repeated_step_once_also_after_a_restart(self):
         with self.recorder(strict=True) as recorder:
