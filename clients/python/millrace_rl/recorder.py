@@ -72,7 +72,7 @@ class Recorder:
     pending; it runs at the interpreter's exit too.
 
     :param bootstrap_servers: brokers to ask first, ``host:port`` and more of them behind commas
-    :param run_id: of a run that is there and has no learner
+    :param run_id: of a run that `millrace learn --first-version --set run.recorded=true` created
     :param directory: folder for one file per step, in place of a cluster
     :param client: settings of Kafka's clients, as of :class:`Run`; so are `registry` and `prefix`
     :param max_pending_mb: memory for steps that are not written yet
