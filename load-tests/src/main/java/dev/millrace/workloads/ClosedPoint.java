@@ -89,7 +89,8 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
                 run.schemaRegistryUrl(),
                 run.seed(),
                 run.device(),
-                run.patienceSeconds()));
+                run.patienceSeconds(),
+                run.recorded()));
     }
 
     /** The section that makes a workload file a closed loop. */

@@ -198,7 +198,7 @@ public final class RoleCommands {
         @Option(
                 names = "--first-version",
                 description = "Publish the initial weights as version 0 if the run has none, and exit: for another "
-                        + "trainer.")
+                        + "trainer. With run.recorded=true create the run, without weights, for a recorder.")
         private boolean firstVersion;
 
         @Spec

@@ -29,7 +29,7 @@ public enum KeyScope {
         put(PROCESS, "kafka"); // how to reach the cluster: whoever can read the log has done so already
 
         put(PROCESS, "run.epoch"); // the log has it
-        put(RUN, "run.id", "run.policy_id", "run.topic_prefix", "run.seed");
+        put(RUN, "run.id", "run.policy_id", "run.topic_prefix", "run.seed", "run.recorded");
         put(
                 PROCESS,
                 "run.bootstrap_servers",

@@ -16,8 +16,14 @@ import java.util.stream.Stream;
  */
 public final class RecordedConfiguration {
     /** Of these a run is made; they never change. */
-    private static final List<String> IDENTITY =
-            List.of("run.id", "run.policy_id", "run.topic_prefix", "run.seed", "model", "task.files.tokenizer_sha256");
+    private static final List<String> IDENTITY = List.of(
+            "run.id",
+            "run.policy_id",
+            "run.topic_prefix",
+            "run.seed",
+            "run.recorded",
+            "model",
+            "task.files.tokenizer_sha256");
 
     private final ObjectNode tree;
     private final String where;

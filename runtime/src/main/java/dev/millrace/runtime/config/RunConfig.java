@@ -21,6 +21,8 @@ import java.time.Duration;
  * @param seed seed of initial weights, prompts and draws
  * @param device {@code cpu}, {@code cuda:N}, or {@code cuda:N:tf32}, whose products of float32 use TF32
  * @param patienceSeconds longest that a role waits for the cluster or another dependency before it ends, 10 to 604800 s
+ * @param recorded another trainer's recorder writes the run, which then has no weights; {@code learn --first-version}
+ *     creates it, and no role starts on it
  */
 public record RunConfig(
         String id,
@@ -31,7 +33,8 @@ public record RunConfig(
         SecretText schemaRegistryUrl,
         long seed,
         String device,
-        int patienceSeconds) {
+        int patienceSeconds,
+        boolean recorded) {
 
     public RunConfig {
         if (!id.isEmpty()) {
@@ -51,7 +54,16 @@ public record RunConfig(
 
     public static RunConfig defaults() {
         return new RunConfig(
-                "", -1, "policy", "", "", SecretText.ofAddress(""), 1, "cpu", (int) LogConnection.PATIENCE.toSeconds());
+                "",
+                -1,
+                "policy",
+                "",
+                "",
+                SecretText.ofAddress(""),
+                1,
+                "cpu",
+                (int) LogConnection.PATIENCE.toSeconds(),
+                false);
     }
 
     /** True if the broker runs inside this process. */
@@ -75,7 +87,8 @@ public record RunConfig(
                 schemaRegistryUrl,
                 seed,
                 device,
-                patienceSeconds);
+                patienceSeconds,
+                recorded);
     }
 
     /** The run's identity, in its first epoch if it is left to the log; its id must be known. */

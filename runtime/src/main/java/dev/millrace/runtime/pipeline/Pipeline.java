@@ -86,6 +86,17 @@ public final class Pipeline implements AutoCloseable {
         return closeable;
     }
 
+    /** @throws ConfigException if another trainer's recorder writes the run */
+    private LogConnection as(String role) {
+        if (config.run().recorded()) {
+            throw new ConfigException(
+                    "cannot start " + role + ": run.recorded is true, so only the recorder of another"
+                            + " trainer writes to run " + config.run().id()
+                            + "; ask about it with ledger, trace, doctor or replay --corrections, or give this role a run of its own");
+        }
+        return connection.as(role);
+    }
+
     private PolicyFeed feed(LogConnection of) {
         return keep(new PolicyFeed(of, config.weights()));
     }
@@ -98,7 +109,7 @@ public final class Pipeline implements AutoCloseable {
     public Role admission() {
         config.requireData();
         config.requireTokenizer();
-        LogConnection own = connection.as("admission");
+        LogConnection own = as("admission");
         StalenessController admission = keep(
                 new StalenessController(own, feed(own), task, config.admission(), recordsRouting(), meters, clock));
         return new Role("admission", admission::run, admission::stop);
@@ -114,7 +125,7 @@ public final class Pipeline implements AutoCloseable {
      * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role generator() {
-        LogConnection own = connection.as("generator");
+        LogConnection own = as("generator");
         LostOffsets.requireNone(own, "generator");
         config.requirePartners();
         config.requireTokenizer();
@@ -161,7 +172,7 @@ public final class Pipeline implements AutoCloseable {
         if (config.engine().isRemote()) {
             return gatewayOf(listening, remoteEngine());
         }
-        LogConnection own = connection.as("gateway");
+        LogConnection own = as("gateway");
         return gateway(
                 listening,
                 () -> new Gateway(
@@ -188,7 +199,7 @@ public final class Pipeline implements AutoCloseable {
     }
 
     private Role gatewayOf(Consumer<String> listening, TurnEngine.Door door) {
-        LogConnection own = connection.as("gateway");
+        LogConnection own = as("gateway");
         return gateway(
                 listening,
                 () -> new Gateway(
@@ -229,7 +240,7 @@ public final class Pipeline implements AutoCloseable {
      */
     public Role scorer(ScorerPurpose purpose) {
         requireJoined(purpose);
-        LogConnection own = connection.as(purpose.role());
+        LogConnection own = as(purpose.role());
         LostOffsets.requireNone(own, purpose.role());
         Scorer scorer = keep(new Scorer(own, purpose, feed(own), engine(), config.scorer(), meters, clock));
         return new Role(purpose.role(), scorer::run, scorer::stop);
@@ -263,7 +274,7 @@ public final class Pipeline implements AutoCloseable {
      * @throws dev.millrace.log.run.LogSetupException if its group has lost its offsets
      */
     public Role topology(Path stateDirectory) {
-        LogConnection own = connection.as("topology");
+        LogConnection own = as("topology");
         LostOffsets.requireNone(own, "topology");
         TopologyRunner topology =
                 keep(new TopologyRunner(config.topology(), config.algorithm(), own, stateDirectory, meters));
@@ -281,7 +292,7 @@ public final class Pipeline implements AutoCloseable {
         config.requirePartners();
         config.requireTokenizer();
         config.requireHeldOutFiles();
-        LogConnection own = connection.as("evaluator");
+        LogConnection own = as("evaluator");
         return keep(new Evaluator(config, own, feed(own), engine(), meters, clock));
     }
 
@@ -296,8 +307,11 @@ public final class Pipeline implements AutoCloseable {
         return new Role("evaluator", evaluator::run, evaluator::stop);
     }
 
-    /** Publishes the initial weights, if the run has no version yet, and ends. */
+    /** Publishes the initial weights, if the run has no version yet, and ends; a recorded run has none. */
     public Role firstVersion() {
+        if (config.run().recorded()) {
+            return new Role("learner", () -> {}, true, () -> {});
+        }
         Learner learner = newLearner();
         return new Role("learner", learner::publishFirst, true, learner::stop);
     }
@@ -316,12 +330,7 @@ public final class Pipeline implements AutoCloseable {
         LearnerMemory.require(config);
         Learner learner = keep(new Learner(
                 new LearnerContext(
-                        connection.as("learner"),
-                        config.learner(),
-                        config.weights(),
-                        initialPolicy(config),
-                        meters,
-                        clock),
+                        as("learner"), config.learner(), config.weights(), initialPolicy(config), meters, clock),
                 config.algorithm(),
                 engine()));
         learner.observe(step -> {

@@ -7,6 +7,7 @@ import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.Durability;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RoleRights;
+import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -14,10 +15,12 @@ import java.io.Writer;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,9 +33,10 @@ class SingleRoleIT {
     /** What the role says, line by line. */
     private final LinkedBlockingQueue<String> said = new LinkedBlockingQueue<>();
 
-    private SingleRole role(int port) {
-        List<String> settings =
-                List.of("run.bootstrap_servers=127.0.0.1:" + port, "run.id=late", "topics.timeout_ms=1000");
+    private SingleRole role(int port, String... more) {
+        List<String> settings = new ArrayList<>(
+                List.of("run.bootstrap_servers=127.0.0.1:" + port, "run.id=late", "topics.timeout_ms=1000"));
+        settings.addAll(List.of(more));
         return new SingleRole(
                 begun -> {
                     ConfigLayers layers = new ConfigLayers().begunWith(begun);
@@ -40,7 +44,7 @@ class SingleRoleIT {
                     return layers;
                 },
                 RoleRights.GENERATOR,
-                false,
+                more.length > 0,
                 false,
                 new PrintWriter(
                         new Writer() {
@@ -73,6 +77,24 @@ class SingleRoleIT {
             line = said.poll(120, TimeUnit.SECONDS);
         }
         assertThat(line).contains(what);
+    }
+
+    @Test
+    void shouldStartNoRoleOnARecordedRun() throws Exception {
+        try (EmbeddedBroker broker =
+                EmbeddedBroker.start(folder, new BrokerConfig(0, 16 << 20, 0, 60_000, 20_000, Durability.SYSTEM))) {
+            int port = Integer.parseInt(broker.bootstrapServers().replaceAll(".*:", ""));
+            assertThat(role(port, "run.recorded=true", "topics.timeout_ms=60000")
+                            .run(Pipeline::firstVersion))
+                    .isTrue();
+            for (Function<Pipeline, Role> refused :
+                    List.<Function<Pipeline, Role>>of(Pipeline::learner, Pipeline::generator, Pipeline::admission)) {
+                assertThatThrownBy(() -> role(port, "topics.timeout_ms=60000").run(refused))
+                        .isInstanceOf(ConfigException.class)
+                        .hasMessageContaining("run.recorded is true")
+                        .hasMessageContaining("writes to run late");
+            }
+        }
     }
 
     @Test
