@@ -58,15 +58,6 @@ public final class CaseSequences {
         return offsets.clone();
     }
 
-    public boolean has(String field) {
-        for (JsonNode sequence : sequences) {
-            if (!sequence.hasNonNull(field)) {
-                return false;
-            }
-        }
-        return count() > 0;
-    }
-
     public double[] doubles(String field) {
         double[] packed = new double[tokenCount()];
         for (int s = 0; s < count(); s++) {

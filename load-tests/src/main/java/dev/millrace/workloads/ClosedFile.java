@@ -6,7 +6,6 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.workloads.closed.ClosedPlan;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -53,10 +52,6 @@ public final class ClosedFile {
             }
         });
         return new ClosedFile(tree.deepCopy());
-    }
-
-    static ClosedFile read(Path file) {
-        return of(ConfigTree.read(file));
     }
 
     /**

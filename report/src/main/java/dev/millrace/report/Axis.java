@@ -36,10 +36,6 @@ public record Axis(
         return new Axis(name, unit, true, from, to);
     }
 
-    public Axis from(double least) {
-        return new Axis(name, unit, log, least, to);
-    }
-
     boolean holds(@Nullable Double value) {
         return value != null && (!log || value > 0);
     }

@@ -602,11 +602,6 @@ final class RunningSequence implements Transcript {
             count++;
         }
 
-        /** The version of the newest position; what the environment says belongs to the span it answers. */
-        long latest() {
-            return versions[count - 1];
-        }
-
         /** The version of the oldest position; empty before the first. */
         OptionalLong oldest() { // versions only grow: nobody takes up an older one
             return count == 0 ? OptionalLong.empty() : OptionalLong.of(versions[0]);

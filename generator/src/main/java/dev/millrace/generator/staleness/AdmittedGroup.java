@@ -66,10 +66,6 @@ final class AdmittedGroup {
         return samples;
     }
 
-    long admittedVersion() {
-        return admittedVersion;
-    }
-
     /** Samples that were released and not settled; to be changed by {@link ReleasedSamples} alone. */
     BitSet underWay() {
         return underWay;

@@ -379,10 +379,6 @@ public final class StalenessController implements AutoCloseable {
             isPaused = false;
         }
 
-        boolean isPaused() {
-            return isPaused;
-        }
-
         /** Whether prompts may be released now. */
         boolean mayRelease(long nowNanos) {
             if (isPaused && nowNanos - pausedAt > TRY_AGAIN.toNanos()) {

@@ -48,7 +48,6 @@ public final class OpenLoop implements AutoCloseable {
     private final LongAdder rolloutsOnLog = new LongAdder();
     private final LongAdder rolloutsDone = new LongAdder();
     private final LongAdder bytes = new LongAdder();
-    private final LongAdder tokens = new LongAdder();
     private final LongAdder ownNanos = new LongAdder();
     private final LongAdder madeRecords = new LongAdder();
     private final Recorder publishDelay = new Recorder(HIGHEST_NANOS, DIGITS);
@@ -131,7 +130,6 @@ public final class OpenLoop implements AutoCloseable {
                         GARBAGE)
                 : run.record(run.records().rollout(draw, version, nowMs), nowMs);
         bytes.add(Backlog.bytes(record));
-        tokens.add(draw.responseTokens());
         publishDelay.recordValue(Math.max(0, Math.min(HIGHEST_NANOS, began - intended)));
         long handed = System.nanoTime();
         ownNanos.add(handed - began);
@@ -219,11 +217,6 @@ public final class OpenLoop implements AutoCloseable {
     /** Keys and values handed to producers, uncompressed. */
     public long bytes() {
         return bytes.sum();
-    }
-
-    /** Response tokens handed to producers. */
-    public long tokens() {
-        return tokens.sum();
     }
 
     /** A negative index means the backlog. */

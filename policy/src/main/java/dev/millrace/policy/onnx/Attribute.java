@@ -4,7 +4,6 @@ import com.google.protobuf.ByteString;
 import dev.millrace.policy.onnx.proto.AttributeProto;
 import dev.millrace.policy.onnx.proto.AttributeProto.AttributeType;
 import dev.millrace.policy.onnx.proto.GraphProto;
-import dev.millrace.policy.onnx.proto.TensorProto;
 
 /** Factories for the attributes of a node. */
 final class Attribute {
@@ -34,10 +33,6 @@ final class Attribute {
 
     static AttributeProto of(String name, GraphProto graph) {
         return named(name, AttributeType.GRAPH).setG(graph).build();
-    }
-
-    static AttributeProto of(String name, TensorProto tensor) {
-        return named(name, AttributeType.TENSOR).setT(tensor).build();
     }
 
     private static AttributeProto.Builder named(String name, AttributeType type) {

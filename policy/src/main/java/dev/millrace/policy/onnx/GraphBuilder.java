@@ -100,12 +100,6 @@ public final class GraphBuilder {
                 ElementType.FLOAT, Shape.SCALAR, littleEndian(Float.BYTES).putFloat(value));
     }
 
-    /** A matrix of a single zero. */
-    public Value zero() {
-        return root.constant(
-                ElementType.FLOAT, Shape.of(1, 1), littleEndian(Float.BYTES).putFloat(0));
-    }
-
     public Value scalar(boolean value) {
         return root.constant(ElementType.BOOL, Shape.SCALAR, littleEndian(1).put((byte) (value ? 1 : 0)));
     }

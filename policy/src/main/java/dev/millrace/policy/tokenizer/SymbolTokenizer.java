@@ -42,11 +42,6 @@ public final class SymbolTokenizer implements Tokenizer {
         this.hash = digest(this.symbols);
     }
 
-    /** The symbols in the order of their ids. */
-    public List<String> symbols() {
-        return symbols;
-    }
-
     /** The id of one symbol. */
     public int id(String symbol) {
         Integer id = ids.get(symbol);

@@ -52,10 +52,6 @@ final class Group {
         members.remove(member.sampleIndex());
     }
 
-    boolean isEmpty() {
-        return members.isEmpty();
-    }
-
     boolean isComplete() {
         return members.size() == size;
     }

@@ -48,10 +48,6 @@ final class DeduplicationStore {
         }
     }
 
-    int size() {
-        return order.size();
-    }
-
     /** When the newest of all was touched; 0 if there is none. */
     long newestTouchedMs() {
         return newestTouchedMs;
