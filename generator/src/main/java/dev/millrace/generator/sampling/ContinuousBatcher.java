@@ -7,8 +7,10 @@ import dev.millrace.policy.session.DecodeSteps;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.policy.weights.Weights;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.IdentityHashMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -462,6 +464,62 @@ final class ContinuousBatcher implements AutoCloseable {
                         IntStream.range(0, fed).map(sequence::sequenceToken).toArray();
                 cache.keep(tokens, version, session.prefixBytes(fed), () -> session.take(slot, fed));
             }
+        }
+    }
+
+    /** Which sequence is in which slot of an engine. */
+    static final class Slots {
+        private final RunningSequence[] running;
+        private int active;
+        private int emptyHint; // no empty slot is before it
+
+        Slots(int count) {
+            this.running = new RunningSequence[count];
+        }
+
+        /** The sequences by slot, null where a slot is free; for reading, always up to date. */
+        RunningSequence[] running() {
+            return running;
+        }
+
+        int active() {
+            return active;
+        }
+
+        boolean hasRoom() {
+            return active < running.length;
+        }
+
+        /** Puts a sequence into a free slot, and says which. */
+        int put(RunningSequence sequence) {
+            int slot = emptyHint;
+            while (running[slot] != null) {
+                slot++;
+            }
+            emptyHint = slot + 1;
+            running[slot] = sequence;
+            active++;
+            return slot;
+        }
+
+        void free(int slot) {
+            running[slot] = null;
+            active--;
+            emptyHint = Math.min(emptyHint, slot);
+        }
+
+        /** Oldest version of any token sampled for a sequence; empty if there is none. */
+        OptionalLong oldestVersion() {
+            return Arrays.stream(running)
+                    .filter(Objects::nonNull)
+                    .map(sequence -> sequence.spans().oldest())
+                    .flatMapToLong(OptionalLong::stream)
+                    .min();
+        }
+
+        /** Whether some sequence is such a one. */
+        boolean hold(Predicate<RunningSequence> which) {
+            return Arrays.stream(running).anyMatch(sequence -> sequence != null && which.test(sequence));
         }
     }
 }

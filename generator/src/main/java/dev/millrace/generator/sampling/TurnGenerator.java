@@ -1,14 +1,37 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
+import dev.millrace.generator.sampling.RolloutWriter.Finished;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.Sampler;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
+import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
+import java.time.Duration;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.function.BooleanSupplier;
+import org.apache.kafka.common.TopicPartition;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /**
  * The role that samples with another program's engine: a {@link Generator} that plays environments turn by turn.
@@ -101,5 +124,276 @@ public final class TurnGenerator implements AutoCloseable {
     @Override
     public void close() {
         role.close();
+    }
+
+    /**
+     * What the thread of a {@link TurnGenerator} does, over and over: read prompts, ask the engine, show the environments what it said,
+     * commit.
+     *
+     * <p>Owned by that thread, with everything in it.
+     */
+    static final class TurnLoop implements PromptSource.Moves {
+        private static final Logger LOG = LoggerFactory.getLogger(TurnLoop.class);
+        private static final Duration POLL = Duration.ofMillis(5);
+        private static final long TURN_STREAM = 2;
+
+        private final RunIdentity run;
+        private final GeneratorConfig config;
+        private final GeneratorMeters meters;
+        private final Clock clock;
+        private final TurnEngine engine;
+        private final List<Integer> stopTokens;
+        private final int vocabSize;
+        private final PromptSource prompts;
+        private final QuarantineWatch quarantine;
+        private final FinishedRollouts finished;
+        /** With the turn that each waits for; none where its environment is to be asked again. */
+        private final Map<RunningSequence, Optional<CompletableFuture<SampledTurn>>> playing = new LinkedHashMap<>();
+
+        private boolean leaving;
+        private long servedVersion = -1;
+        private long servedSinceMs;
+        private long lastHeartbeat;
+
+        TurnLoop(
+                LogConnection connection,
+                GeneratorConfig config,
+                GeneratorMeters meters,
+                Clock clock,
+                RolloutWriter writer,
+                TurnEngine engine,
+                List<Integer> stopTokens,
+                int vocabSize,
+                PromptCheck check,
+                Quarantines quarantines) {
+            this.run = connection.run();
+            this.config = config;
+            this.meters = meters;
+            this.clock = clock;
+            this.engine = engine;
+            this.stopTokens = stopTokens;
+            this.vocabSize = vocabSize;
+            this.prompts = new PromptSource(connection, config, check, this);
+            this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
+            this.finished = new FinishedRollouts(config, meters, writer, prompts);
+        }
+
+        /** Its prompts; whoever made the loop closes them. */
+        PromptSource prompts() {
+            return prompts;
+        }
+
+        /** Continues until it is stopped, then finishes what is under way. */
+        void run(BooleanSupplier stopped) {
+            while (!stopped.getAsBoolean()) {
+                engine.requireAlive();
+                quarantine.look();
+                read();
+                begin();
+                play();
+                finished.takeJudged();
+                commitIfDue();
+            }
+            drain();
+        }
+
+        private void read() {
+            long from = System.nanoTime();
+            prompts.poll(POLL);
+            if (playing.isEmpty() && finished.unjudged() == 0) {
+                meters.idle(System.nanoTime() - from);
+            }
+        }
+
+        private void begin() {
+            while (playing.size() < config.slots()
+                    && !prompts.isEmpty()
+                    && finished.haveRoom()
+                    && engine.version() >= 0) {
+                goOn(prompts.next(vocabSize, clock.millis()));
+            }
+        }
+
+        private void ask(RunningSequence sequence) {
+            playing.put(sequence, Optional.of(engine.sample(order(sequence), TurnEngine.TokenListener.NONE)));
+        }
+
+        private TurnOrder order(RunningSequence sequence) {
+            PromptRequest request = sequence.prompt().request();
+            SamplingParameters sampling = request.getSampling();
+            int[] known = new int[sequence.known()];
+            for (int i = 0; i < known.length; i++) {
+                known[i] = sequence.sequenceToken(i);
+            }
+            int end = sequence.prompt().environment().endToken();
+            return new TurnOrder(
+                    known,
+                    SamplingParameters.newBuilder(sampling)
+                            .setMaxTokens(sequence.limit() - known.length)
+                            .setSeed(CounterBasedRandom.stream(
+                                    CounterBasedRandom.stream(
+                                            sampling.getSeed(), request.getOrdinal(), sequence.sampleIndex()),
+                                    TURN_STREAM,
+                                    sequence.length())) // or a turn that follows would draw as the one before it did
+                            .build(),
+                    end >= 0 ? List.of(end) : stopTokens,
+                    sequence.prompt().environment().stopTexts(),
+                    request.getAdmittedVersion());
+        }
+
+        private void play() {
+            for (Map.Entry<RunningSequence, Optional<CompletableFuture<SampledTurn>>> each :
+                    List.copyOf(playing.entrySet())) {
+                RunningSequence sequence = each.getKey();
+                if (each.getValue().isEmpty()) {
+                    sequence.stepEnvironment();
+                    goOn(sequence);
+                } else if (each.getValue().get().isDone()) {
+                    take(sequence, each.getValue().get());
+                }
+            }
+        }
+
+        private void take(RunningSequence sequence, CompletableFuture<SampledTurn> answer) {
+            SampledTurn turn;
+            try {
+                turn = answer.join();
+            } catch (CompletionException | CancellationException e) { // the engine has said why; nothing of it is kept
+                engine.requireAlive();
+                LOG.debug("a turn of {} is asked for again: {}", sequence.rolloutId(), e.getMessage());
+                ask(sequence);
+                return;
+            }
+            int span = 0;
+            for (int i = 0; i < turn.tokens().length; i++) {
+                while (turn.spans().get(span).getEnd() <= i) {
+                    span++;
+                }
+                VersionSpan of = turn.spans().get(span);
+                if (!sequence.sampled(turn.tokens()[i], turn.logProbs()[i], turn.logProbs()[i], of.getVersion())) {
+                    break; // what the engine sampled behind does not belong to it any more
+                }
+            }
+            goOn(sequence);
+        }
+
+        private void goOn(RunningSequence sequence) {
+            if (sequence.finishReason() != null) {
+                playing.remove(sequence);
+                finished.add(new Finished(
+                        sequence, clock.millis(), new Sampler(run.policyId(), null, null, engine.identity())));
+            } else if (sequence.waits()) {
+                playing.put(sequence, Optional.empty());
+            } else {
+                ask(sequence);
+            }
+        }
+
+        private boolean nothingToSample() {
+            return playing.isEmpty() && prompts.isEmpty();
+        }
+
+        private void commitIfDue() {
+            boolean isNew = engine.version() != servedVersion;
+            boolean isHeartbeatDue = isNew || SamplingLoop.monotonicMs() - lastHeartbeat >= config.heartbeatMs();
+            if (finished.areDue(isHeartbeatDue, nothingToSample())) {
+                finished.commit(isHeartbeatDue ? serving() : null);
+            }
+        }
+
+        private @Nullable Serving serving() {
+            lastHeartbeat = SamplingLoop.monotonicMs();
+            long version = engine.version();
+            if (version < 0) {
+                return null;
+            }
+            if (version != servedVersion) {
+                meters.serving(version, servedVersion >= 0);
+                servedVersion = version;
+                servedSinceMs = clock.millis();
+            }
+            return new Serving(
+                    run.runId(),
+                    run.epoch(),
+                    config.id(),
+                    ServerRole.GENERATOR,
+                    run.policyId(),
+                    version,
+                    servedSinceMs,
+                    clock.millis(),
+                    engine.sampledTokens(),
+                    oldestInFlight(),
+                    leaving,
+                    engine.identity(),
+                    List.of(),
+                    null);
+        }
+
+        /** A rollout that moves from here to the log does so in the transaction that no longer names it here. */
+        private @Nullable Long oldestInFlight() {
+            long oldest = Long.MAX_VALUE;
+            for (RunningSequence sequence : playing.keySet()) {
+                OptionalLong its = sequence.spans().oldest();
+                oldest = Math.min(oldest, its.orElse(Long.MAX_VALUE));
+            }
+            oldest = Math.min(oldest, finished.oldestUnjudged().orElse(Long.MAX_VALUE));
+            oldest = Math.min(oldest, engine.oldestVersion().orElse(Long.MAX_VALUE));
+            return oldest == Long.MAX_VALUE ? null : oldest;
+        }
+
+        private void drain() {
+            prompts.dropNotBegun();
+            long deadline = SamplingLoop.monotonicMs() + config.drainMs();
+            while (isUnfinished() && SamplingLoop.monotonicMs() < deadline) {
+                engine.requireAlive();
+                begin();
+                play();
+                finished.takeJudged();
+                commitIfDue();
+                SamplingLoop.awaitEnvironments();
+            }
+            if (isUnfinished()) {
+                LOG.info(
+                        "generator {} gives up {} rollouts under way after {} ms (drain_ms); they will be sampled again",
+                        config.id(),
+                        playing.size() + finished.unjudged(),
+                        config.drainMs());
+            }
+            finished.settle();
+            drop(Set.copyOf(playing.keySet())); // what is left is sampled again by whoever takes its prompts
+            finished.giveUpUnjudged();
+            leaving = true;
+            finished.write(serving());
+        }
+
+        private boolean isUnfinished() {
+            return !nothingToSample() || finished.unjudged() > 0;
+        }
+
+        private void drop(Set<RunningSequence> sequences) {
+            for (RunningSequence sequence : sequences) {
+                sequence.abandon();
+                Optional<CompletableFuture<SampledTurn>> asked = playing.remove(sequence);
+                if (asked != null) {
+                    asked.ifPresent(answer -> answer.cancel(true));
+                }
+            }
+        }
+
+        @Override
+        public void beforeMove() {
+            finished.write(null);
+        }
+
+        @Override
+        public void moved(Set<TopicPartition> partitions) {
+            finished.settle(); // or what it puts back could belong to somebody else by then
+            Set<RunningSequence> gone = new HashSet<>();
+            playing.keySet().stream()
+                    .filter(sequence -> partitions.contains(sequence.prompt().partition()))
+                    .forEach(gone::add);
+            drop(gone);
+            finished.revoke(partitions);
+        }
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.generator.sampling;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.sampling.PromptSource.CommittablePrompts;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;

@@ -2,6 +2,7 @@ package dev.millrace.generator.staleness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.generator.staleness.StalenessController.AdmissionMeters;
 import dev.millrace.schemas.rollout.SampleName;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import org.junit.jupiter.api.Test;

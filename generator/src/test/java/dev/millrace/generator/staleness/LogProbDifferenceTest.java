@@ -3,6 +3,7 @@ package dev.millrace.generator.staleness;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.generator.staleness.GeneratorWatch.LogProbDifference;
 import dev.millrace.schemas.ComparedLogProbs;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;

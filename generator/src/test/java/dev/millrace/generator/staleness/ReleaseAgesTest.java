@@ -2,6 +2,7 @@ package dev.millrace.generator.staleness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.generator.staleness.LostSamples.ReleaseAges;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;

@@ -2,6 +2,7 @@ package dev.millrace.generator.staleness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.generator.staleness.StalenessController.StalenessCapacity;
 import dev.millrace.schemas.rollout.SampleName;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

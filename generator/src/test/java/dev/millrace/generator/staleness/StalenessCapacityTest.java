@@ -2,6 +2,7 @@ package dev.millrace.generator.staleness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.generator.staleness.StalenessController.StalenessCapacity;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 

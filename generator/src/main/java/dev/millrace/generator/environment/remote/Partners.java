@@ -1,10 +1,44 @@
 package dev.millrace.generator.environment.remote;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpConnectTimeoutException;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodySubscriber;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Flow;
+import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Those who are asked in this process, each once, and the clock by which they are waited for. */
 final class Partners {
@@ -33,5 +67,685 @@ final class Partners {
         });
         clock.setRemoveOnCancelPolicy(true);
         return clock;
+    }
+
+    /** A server that is asked by POST, a JSON object each way. The id of a question is also its header {@code Idempotency-Key}. */
+    static final class HttpPartner implements Partner {
+        private static final HttpClient CLIENT = HttpClient.newBuilder()
+                .version(HttpClient.Version.HTTP_1_1)
+                .connectTimeout(Duration.ofSeconds(5))
+                .followRedirects(HttpClient.Redirect.NEVER)
+                .build();
+        private static final Set<Integer> ASK_AGAIN = Set.of(408, 425, 429, 500, 502, 503, 504);
+        private static final long SHORTEST_PAUSE_MS = 100;
+        private static final long LONGEST_PAUSE_MS = 2_000;
+
+        private final RemotePlace place;
+        private final ScheduledExecutorService clock;
+        private final Deque<Call> waiting = new ArrayDeque<>();
+        private int underWay;
+
+        HttpPartner(RemotePlace place, ScheduledExecutorService clock) {
+            this.place = place;
+            this.clock = clock;
+        }
+
+        @Override
+        public CompletableFuture<ObjectNode> ask(Question question) {
+            Call call = new Call(question);
+            synchronized (this) {
+                if (underWay >= place.concurrency()) {
+                    waiting.add(call);
+                    return call.answer;
+                }
+                underWay++;
+            }
+            call.attempt();
+            return call.answer;
+        }
+
+        /** A question has its answer, or none: the next one's turn. */
+        private void next() {
+            Call call;
+            synchronized (this) {
+                do {
+                    call = waiting.poll();
+                } while (call != null && call.answer.isDone());
+                if (call == null) {
+                    underWay--;
+                    return;
+                }
+            }
+            call.attempt();
+        }
+
+        private final class Call {
+            private final Question question;
+            private final byte[] body;
+            private final CompletableFuture<ObjectNode> answer = new CompletableFuture<>();
+            private int attempts;
+            private long awaySince;
+            private int pauses;
+
+            Call(Question question) {
+                this.question = question;
+                this.body = PartnerJson.bytes(question.body());
+            }
+
+            void attempt() {
+                if (answer.isDone()) { // given up in the meantime
+                    next();
+                    return;
+                }
+                CompletableFuture<HttpResponse<byte[]>> sent;
+                try {
+                    sent = CLIENT.sendAsync(request(), info -> new BoundedBody(place.answerBytes()));
+                } catch (RuntimeException e) {
+                    fail(String.valueOf(e.getMessage()), e);
+                    return;
+                }
+                Future<?> limit = clock.schedule(() -> sent.cancel(true), place.timeoutMs(), TimeUnit.MILLISECONDS);
+                sent.whenComplete((response, failure) -> {
+                    limit.cancel(false);
+                    if (failure == null) {
+                        take(response);
+                    } else {
+                        take(
+                                failure instanceof CompletionException && failure.getCause() != null
+                                        ? failure.getCause()
+                                        : failure);
+                    }
+                });
+            }
+
+            private HttpRequest request() {
+                HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(place.url()))
+                        .header("Content-Type", "application/json")
+                        .header("Idempotency-Key", question.id())
+                        .POST(BodyPublishers.ofByteArray(body));
+                String authorization = place.authorization(System.getenv());
+                if (!authorization.isEmpty()) {
+                    request.header("Authorization", authorization);
+                }
+                return request.build();
+            }
+
+            private void take(HttpResponse<byte[]> response) {
+                if (ASK_AGAIN.contains(response.statusCode())) {
+                    again(
+                            "it answered with status " + response.statusCode() + ": "
+                                    + PartnerJson.shown(response.body()),
+                            null);
+                    return;
+                }
+                if (response.statusCode() != 200) {
+                    fail(
+                            "it answered with status " + response.statusCode() + ": "
+                                    + PartnerJson.shown(response.body()),
+                            null);
+                    return;
+                }
+                ObjectNode read;
+                try {
+                    read = PartnerJson.parsed(response.body(), place.shown());
+                    AnswerIdentity.check(read, question.body(), place.shown(), false);
+                } catch (PartnerException e) {
+                    over(() -> answer.completeExceptionally(e));
+                    return;
+                }
+                over(() -> answer.complete(read));
+            }
+
+            private void take(Throwable failure) {
+                if (failure instanceof ConnectException || failure instanceof HttpConnectTimeoutException) {
+                    away(failure);
+                } else if (failure instanceof BoundedBody.TooLongException) {
+                    fail(String.valueOf(failure.getMessage()), failure);
+                } else if (failure instanceof java.util.concurrent.CancellationException) {
+                    again("it has not answered within " + place.timeoutMs() + " ms (timeout_ms)", failure);
+                } else if (failure instanceof IOException) {
+                    again("the connection broke: " + failure, failure);
+                } else {
+                    fail(failure.toString(), failure);
+                }
+            }
+
+            private void away(Throwable failure) {
+                long now = System.nanoTime();
+                if (awaySince == 0) {
+                    awaySince = now;
+                }
+                if (question.ends() || TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.patienceMs()) {
+                    fail("it could not be reached for " + place.patienceMs() + " ms (patience_ms)", failure);
+                } else {
+                    pause();
+                }
+            }
+
+            private void again(String why, @Nullable Throwable cause) {
+                awaySince = 0;
+                if (++attempts >= place.attempts() || question.ends()) {
+                    fail(why + (attempts == 1 ? "" : ", and was asked " + attempts + " times (attempts)"), cause);
+                } else {
+                    pause();
+                }
+            }
+
+            private void pause() {
+                long pause = Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(pauses++, 10));
+                clock.schedule(this::attempt, pause, TimeUnit.MILLISECONDS);
+            }
+
+            private void fail(String why, @Nullable Throwable cause) {
+                String sentence = place.shown() + " gives no answer: " + why;
+                PartnerException failure =
+                        cause == null ? new PartnerException(sentence) : new PartnerException(sentence, cause);
+                over(() -> answer.completeExceptionally(failure));
+            }
+
+            private void over(Runnable complete) {
+                complete.run();
+                next();
+            }
+        }
+
+        /** The bytes of an answer, up to a limit; what is longer is not read to its end. */
+        static final class BoundedBody implements BodySubscriber<byte[]> {
+
+            /** The answer is longer than it may be. */
+            static final class TooLongException extends IOException {
+                private static final long serialVersionUID = 1;
+
+                TooLongException(int limit) {
+                    super("its answer is longer than " + limit + " bytes (answer_bytes)");
+                }
+            }
+
+            private final int limit;
+            private final ByteArrayOutputStream read = new ByteArrayOutputStream();
+            private final CompletableFuture<byte[]> body = new CompletableFuture<>();
+            private Flow.@Nullable Subscription subscription;
+
+            BoundedBody(int limit) {
+                this.limit = limit;
+            }
+
+            @Override
+            public CompletionStage<byte[]> getBody() {
+                return body;
+            }
+
+            @Override
+            public void onSubscribe(Flow.Subscription begun) {
+                subscription = begun;
+                begun.request(Long.MAX_VALUE);
+            }
+
+            @Override
+            public void onNext(List<ByteBuffer> buffers) {
+                for (ByteBuffer buffer : buffers) {
+                    if (body.isDone()) {
+                        return;
+                    }
+                    if (read.size() + buffer.remaining() > limit) {
+                        if (subscription != null) {
+                            subscription.cancel();
+                        }
+                        body.completeExceptionally(new TooLongException(limit));
+                        return;
+                    }
+                    byte[] bytes = new byte[buffer.remaining()];
+                    buffer.get(bytes);
+                    read.writeBytes(bytes);
+                }
+            }
+
+            @Override
+            public void onError(Throwable failure) {
+                body.completeExceptionally(failure);
+            }
+
+            @Override
+            public void onComplete() {
+                body.complete(read.toByteArray());
+            }
+        }
+    }
+
+    /**
+     * The user's own command, in as many processes as are needed and allowed: a JSON object a line each way, one question at a time for each
+     * process. A process that dies, is late or answers garbage is ended, and another one takes its place.
+     *
+     * <p>The questions of an episode go to the process that began it. With the process its episodes are over; a question of no episode
+     * is asked again.
+     */
+    static final class CommandPartner implements Partner {
+        private static final long IDLE_MS = 30_000;
+        private static final long SHORTEST_PAUSE_MS = 100;
+        private static final long LONGEST_PAUSE_MS = 2_000;
+
+        private static final class Asked {
+            final Question question;
+            final CompletableFuture<ObjectNode> answer = new CompletableFuture<>();
+            int attempts;
+
+            Asked(Question question) {
+                this.question = question;
+            }
+        }
+
+        /** Where an episode is played: by a worker's process, of which it may have had several. */
+        private record Seat(Worker worker, int processNumber) {}
+
+        private final RemotePlace place;
+        private final ScheduledExecutorService clock;
+        private final List<Worker> workers = new ArrayList<>();
+        private final Deque<Asked> ofAnybody = new ArrayDeque<>();
+        private final Map<String, Seat> seats = new HashMap<>();
+        private int named;
+
+        CommandPartner(RemotePlace place, ScheduledExecutorService clock) {
+            this.place = place;
+            this.clock = clock;
+            Runtime.getRuntime().addShutdownHook(new Thread(this::killAll, "partner-end"));
+        }
+
+        @Override
+        public CompletableFuture<ObjectNode> ask(Question question) {
+            Asked asked = new Asked(question);
+            boolean isLost = false;
+            synchronized (this) {
+                if (question.episode() == null) {
+                    ofAnybody.add(asked);
+                    if (workers.stream().filter(worker -> worker.isIdle).count() < ofAnybody.size()) {
+                        another();
+                    }
+                } else if (question.begins()) {
+                    seatFor(question.episode()).own.add(asked);
+                } else {
+                    Seat seat = seats.get(question.episode());
+                    isLost = seat == null;
+                    if (seat != null) {
+                        seat.worker().own.add(asked);
+                    }
+                }
+                notifyAll();
+            }
+            if (isLost) {
+                asked.answer.completeExceptionally(lost());
+            }
+            return asked.answer;
+        }
+
+        private PartnerException lost() {
+            return new PartnerException(
+                    "the process of " + place.shown() + " that played it has ended, and its episodes with it");
+        }
+
+        /** The worker with the fewest episodes, another one where all have some and there may be more. */
+        private Worker seatFor(String episode) {
+            Worker least = workers.stream()
+                    .min(Comparator.comparingInt(worker -> worker.episodes))
+                    .filter(worker -> worker.episodes == 0 || workers.size() >= place.concurrency())
+                    .orElseGet(this::another);
+            least.episodes++;
+            seats.put(episode, new Seat(least, least.processNumber));
+            return least;
+        }
+
+        private Worker another() {
+            if (workers.size() >= place.concurrency()) {
+                return workers.get(0);
+            }
+            Worker worker = new Worker(named++);
+            workers.add(worker);
+            worker.start();
+            return worker;
+        }
+
+        private synchronized void killAll() {
+            workers.forEach(Worker::kill);
+        }
+
+        private final class Worker extends Thread {
+            final Deque<Asked> own = new ArrayDeque<>();
+            int episodes;
+            boolean isIdle;
+            int processNumber;
+            private volatile @Nullable WorkerProcess process;
+            private int failures;
+
+            Worker(int number) {
+                super("partner-" + number);
+                setDaemon(true);
+            }
+
+            void kill() {
+                WorkerProcess running = process;
+                if (running != null) {
+                    running.kill();
+                }
+            }
+
+            @Override
+            public void run() {
+                for (Asked asked = next(); asked != null; asked = next()) {
+                    serve(asked);
+                }
+                WorkerProcess last = process;
+                if (last != null) {
+                    last.close();
+                }
+            }
+
+            /** What to ask next; null where nobody has asked for so long that it ends. */
+            private @Nullable Asked next() {
+                synchronized (CommandPartner.this) {
+                    long from = System.nanoTime();
+                    while (true) {
+                        Asked asked = own.isEmpty() ? ofAnybody.poll() : own.poll();
+                        if (asked != null) {
+                            isIdle = false;
+                            return asked;
+                        }
+                        isIdle = true;
+                        long left = IDLE_MS - (System.nanoTime() - from) / 1_000_000;
+                        if (left <= 0 && episodes == 0) {
+                            workers.remove(this);
+                            return null;
+                        }
+                        try {
+                            CommandPartner.this.wait(Math.max(left, 1_000));
+                        } catch (InterruptedException e) {
+                            workers.remove(this);
+                            return null;
+                        }
+                    }
+                }
+            }
+
+            private void serve(Asked asked) {
+                Question question = asked.question;
+                if (asked.answer.isDone() && !question.ends()) {
+                    return; // given up in the meantime
+                }
+                if (question.episode() != null && !isSeated(question)) {
+                    asked.answer.completeExceptionally(lost());
+                    return;
+                }
+                try {
+                    WorkerProcess running = process;
+                    if (running == null) {
+                        running = WorkerProcess.start(place.command(), clock);
+                        process = running;
+                    }
+                    byte[] line = running.exchange(
+                            PartnerJson.bytes(question.body()), place.timeoutMs(), place.answerBytes());
+                    take(asked, line);
+                } catch (IOException e) {
+                    replace(asked, String.valueOf(e.getMessage()), e);
+                }
+            }
+
+            private void take(Asked asked, byte[] line) {
+                ObjectNode answer;
+                try {
+                    answer = PartnerJson.parsed(line, place.shown());
+                } catch (PartnerException e) { // garbage, or its own sentence: it continues, for the next question
+                    settle(asked.question);
+                    asked.answer.completeExceptionally(e);
+                    return;
+                }
+                try {
+                    AnswerIdentity.check(answer, asked.question.body(), place.shown(), true);
+                } catch (PartnerException e) { // nobody knows what its next answer is about
+                    end();
+                    asked.answer.completeExceptionally(e);
+                    return;
+                }
+                failures = 0;
+                settle(asked.question);
+                asked.answer.complete(answer);
+            }
+
+            /** The process is of no use any more. A question that it may have acted on is not asked again, any other is. */
+            private void replace(Asked asked, String why, Throwable cause) {
+                end();
+                boolean mayHaveActed = asked.question.episode() != null && !asked.question.begins();
+                boolean isLast = ++asked.attempts >= place.attempts();
+                if (mayHaveActed || isLast || !pause()) {
+                    forget(asked.question);
+                    asked.answer.completeExceptionally(new PartnerException(
+                            place.shown() + " gives no answer: " + why
+                                    + (asked.attempts > 1
+                                            ? ", and was asked " + asked.attempts + " times (attempts)"
+                                            : ""),
+                            cause));
+                    return;
+                }
+                synchronized (CommandPartner.this) {
+                    if (asked.question.episode() != null) {
+                        seats.put(asked.question.episode(), new Seat(this, processNumber));
+                        episodes++;
+                        own.addFirst(asked);
+                    } else {
+                        ofAnybody.addFirst(asked);
+                    }
+                    CommandPartner.this.notifyAll();
+                }
+            }
+
+            private boolean pause() {
+                try {
+                    Thread.sleep(Math.min(LONGEST_PAUSE_MS, SHORTEST_PAUSE_MS << Math.min(failures++, 10)));
+                    return true;
+                } catch (InterruptedException e) {
+                    interrupt();
+                    return false;
+                }
+            }
+
+            private void end() {
+                kill();
+                synchronized (CommandPartner.this) {
+                    process = null;
+                    processNumber++;
+                    seats.values().removeIf(seat -> seat.worker() == this);
+                    episodes = 0;
+                }
+            }
+
+            private boolean isSeated(Question question) {
+                synchronized (CommandPartner.this) {
+                    Seat seat = seats.get(question.episode());
+                    return seat != null && seat.worker() == this && seat.processNumber() == processNumber;
+                }
+            }
+
+            private void settle(Question question) {
+                if (question.ends()) {
+                    forget(question);
+                }
+            }
+
+            private void forget(Question question) {
+                synchronized (CommandPartner.this) {
+                    if (question.episode() != null && seats.remove(question.episode()) != null) {
+                        episodes--;
+                    }
+                }
+            }
+        }
+
+        /**
+         * One run of the user's command: a line in, a line out. What it writes to its error stream is logged.
+         *
+         * <p>Used by one thread. After an {@link IOException} it is of no use any more.
+         */
+        static final class WorkerProcess {
+            private static final Logger LOG = LoggerFactory.getLogger(WorkerProcess.class);
+            private static final int LONGEST_LOG_LINE = 2_000;
+            private static final long END_LIMIT_MS = 2_000;
+
+            private final String command;
+            private final ScheduledExecutorService clock;
+            private final Process process;
+            private final InputStream answers;
+            private final Thread listener;
+            private volatile String lastComplaint = "";
+
+            private WorkerProcess(String command, ScheduledExecutorService clock, Process process) {
+                this.command = command;
+                this.clock = clock;
+                this.process = process;
+                this.answers = new BufferedInputStream(process.getInputStream());
+                this.listener = new Thread(this::listen, "partner-errors-" + process.pid());
+                listener.setDaemon(true);
+                listener.start();
+            }
+
+            static WorkerProcess start(String command, ScheduledExecutorService clock) throws IOException {
+                Process process = new ProcessBuilder("/bin/sh", "-c", command).start();
+                return new WorkerProcess(command, clock, process);
+            }
+
+            private void listen() {
+                try (InputStream errors = new BufferedInputStream(process.getErrorStream())) {
+                    ByteArrayOutputStream line = new ByteArrayOutputStream();
+                    for (int b = errors.read(); b >= 0; b = errors.read()) {
+                        if (b != '\n') {
+                            if (line.size() < LONGEST_LOG_LINE) {
+                                line.write(b);
+                            }
+                            continue;
+                        }
+                        tell(line);
+                        line.reset();
+                    }
+                    tell(line);
+                } catch (IOException e) {
+                    // it has ended
+                }
+            }
+
+            private void tell(ByteArrayOutputStream line) {
+                String text = line.toString(StandardCharsets.UTF_8).strip();
+                if (!text.isEmpty()) {
+                    lastComplaint = text;
+                    LOG.info("'{}' ({}): {}", command, process.pid(), text);
+                }
+            }
+
+            /**
+             * Asks and waits.
+             *
+             * @param longest answer, in bytes
+             * @throws IOException with a clause that says why there is no answer; the process is ended
+             */
+            byte[] exchange(byte[] question, int limitMs, int longest) throws IOException {
+                AtomicBoolean isDecided = new AtomicBoolean(); // by the answer or by the limit, whichever is first
+                Future<?> limit = clock.schedule(
+                        () -> {
+                            if (isDecided.compareAndSet(false, true)) {
+                                kill();
+                            }
+                        },
+                        limitMs,
+                        TimeUnit.MILLISECONDS);
+                boolean isOverdue = false;
+                try {
+                    if (answers.available() > 0) {
+                        throw new IOException("it wrote a line that nobody asked for");
+                    }
+                    write(question);
+                    byte[] answer = line(longest);
+                    isOverdue = !isDecided.compareAndSet(false, true);
+                    if (isOverdue) {
+                        throw new IOException("it answered after its limit");
+                    }
+                    return answer;
+                } catch (IOException e) {
+                    isOverdue |= !isDecided.compareAndSet(false, true);
+                    kill();
+                    throw isOverdue
+                            ? new IOException(
+                                    "it has not answered within " + limitMs
+                                            + " ms (timeout_ms); it must write one line for each that it reads, and flush it",
+                                    e)
+                            : e;
+                } finally {
+                    limit.cancel(false);
+                }
+            }
+
+            private void write(byte[] question) throws IOException {
+                OutputStream questions = process.getOutputStream();
+                try {
+                    questions.write(question);
+                    questions.write('\n');
+                    questions.flush();
+                } catch (IOException e) {
+                    throw new IOException(end(), e);
+                }
+            }
+
+            private byte[] line(int longest) throws IOException {
+                ByteArrayOutputStream line = new ByteArrayOutputStream();
+                while (true) {
+                    int b = answers.read();
+                    if (b < 0) {
+                        throw new IOException(end());
+                    }
+                    if (b == '\n') {
+                        if (!line.toString(StandardCharsets.UTF_8).isBlank()) {
+                            return line.toByteArray();
+                        }
+                        line.reset();
+                        continue;
+                    }
+                    if (line.size() >= longest) {
+                        throw new IOException("its answer is longer than " + longest + " bytes (answer_bytes)");
+                    }
+                    line.write(b);
+                }
+            }
+
+            private String end() {
+                try {
+                    String status = process.waitFor(END_LIMIT_MS, TimeUnit.MILLISECONDS)
+                            ? "it ended with status " + process.exitValue()
+                            : "it closed its output";
+                    listener.join(END_LIMIT_MS); // what it complained of last
+                    return lastComplaint.isEmpty()
+                            ? status
+                            : status + "; the last that it complained: " + lastComplaint;
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                    return "it ended";
+                }
+            }
+
+            /** Tells it the end of its input, and ends it if it does not end by itself. */
+            void close() {
+                try {
+                    process.getOutputStream().close();
+                    if (process.waitFor(END_LIMIT_MS, TimeUnit.MILLISECONDS)) {
+                        return;
+                    }
+                } catch (IOException e) {
+                    // it has ended already, or is ended now
+                } catch (InterruptedException e) {
+                    Thread.currentThread().interrupt();
+                }
+                kill();
+            }
+
+            /** Ends it, and then what it started: it must not go on because a command of its own has ended. */
+            void kill() {
+                List<ProcessHandle> started = process.descendants().toList();
+                process.destroyForcibly();
+                started.forEach(ProcessHandle::destroyForcibly);
+            }
+        }
     }
 }

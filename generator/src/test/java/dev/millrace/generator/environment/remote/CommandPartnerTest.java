@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.generator.environment.remote.Partners.CommandPartner;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

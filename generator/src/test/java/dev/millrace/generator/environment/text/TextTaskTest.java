@@ -18,6 +18,7 @@ import dev.millrace.generator.environment.Symbols;
 import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import dev.millrace.generator.environment.text.TextTask.HeldOutRows;
 import dev.millrace.generator.environment.text.TextTask.TextEnvironment;
+import dev.millrace.generator.environment.text.TextTask.TextFiles;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;

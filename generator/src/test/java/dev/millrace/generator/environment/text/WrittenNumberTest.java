@@ -2,6 +2,7 @@ package dev.millrace.generator.environment.text;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.generator.environment.text.NumericReward.WrittenNumber;
 import java.math.BigDecimal;
 import java.util.Optional;
 import org.junit.jupiter.api.Test;
