@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.gateway.SessionDesk.SessionBranches;
+import dev.millrace.gateway.SessionDesk.SessionVerdict;
 import dev.millrace.gateway.SessionEnding.BranchEnding;
 import dev.millrace.schemas.Branch;
 import dev.millrace.schemas.BranchReason;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import dev.millrace.gateway.SessionDesk.SessionVerdict;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
