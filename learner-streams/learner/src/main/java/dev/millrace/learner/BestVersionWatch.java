@@ -22,7 +22,7 @@ import org.apache.kafka.common.config.TopicConfig;
  * Raises an alarm before Kafka's size limit on the weights topic removes the best version on held-out prompts, and
  * after it has.
  *
- * <p>{@link RetainedVersions} keeps that version and everything after it; the topic's {@code retention.bytes} ignores
+ * <p>{@link VersionRetention.RetainedVersions} keeps that version and everything after it; the topic's {@code retention.bytes} ignores
  * this. Kafka removes a segment only once as many bytes as the limit lie after it. So it removes nothing before the
  * bytes written since the version's anchor reach the limit. {@value #AT_RISK} is raised from three quarters of the
  * limit on. The watch uses the cluster's limit, which may differ from the run's configuration. Used by one thread.

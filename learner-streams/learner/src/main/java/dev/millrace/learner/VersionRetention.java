@@ -1,6 +1,6 @@
 package dev.millrace.learner;
 
-import dev.millrace.learner.UnservedVersions.Unserved;
+import dev.millrace.learner.VersionRetention.UnservedVersions.Unserved;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.Right;
@@ -8,6 +8,8 @@ import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.ServerRole;
+import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.schemas.VersionSpan;
@@ -28,10 +30,14 @@ import java.io.IOException;
 import java.net.URI;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.Objects;
@@ -42,6 +48,8 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.LongSupplier;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -504,6 +512,255 @@ public final class VersionRetention implements AutoCloseable {
             } catch (IOException e) {
                 throw new IllegalStateException("objects of old versions cannot be removed from " + from + ": " + e, e);
             }
+        }
+    }
+
+    /**
+     * Decides who does not serve what was published long ago.
+     *
+     * <p>A server at version s is late by the age of version s+1, however many came after it; a role without any server since
+     * the last one left. Ages count from the publication, or from when somebody began to watch, if that was later: after a
+     * night's rest nobody is late. Used by one thread.
+     */
+    static final class UnservedVersions {
+        private final long limitMs;
+        private final long watchedSinceMs;
+        /** When somebody in the role was last seen. */
+        private final Map<ServerRole, Long> seenMs = new EnumMap<>(ServerRole.class);
+
+        /**
+         * One alarm.
+         *
+         * @param who     which server, or which role without a server
+         * @param version first version that is not served there
+         * @param ageMs   for how long it could have been
+         * @param detail  a sentence
+         */
+        record Unserved(String who, long version, long ageMs, String detail) {}
+
+        UnservedVersions(long limitMs, long watchedSinceMs) {
+            this.limitMs = limitMs;
+            this.watchedSinceMs = watchedSinceMs;
+        }
+
+        /**
+         * @param publishedAtMs when a version up to {@code newest} was published; 0 for one that is not remembered
+         * @return in the order of the servers, then roles; empty if all is well
+         */
+        List<Unserved> find(long newest, Collection<Server> servers, LongUnaryOperator publishedAtMs, long nowMs) {
+            List<Unserved> found = new ArrayList<>();
+            for (Server server : servers) {
+                long missing = server.version() + 1;
+                long age = missing > newest ? -1 : age(publishedAtMs.applyAsLong(missing), nowMs);
+                if (age > limitMs) {
+                    found.add(new Unserved(
+                            server.name(),
+                            missing,
+                            age,
+                            server.name() + " serves version " + server.version()
+                                    + ", but version " + missing + " could be served for " + age / 1000
+                                    + " s; the newest is " + newest
+                                    + ", and it was last heard of " + Math.max(0, nowMs - server.heardMs()) / 1000
+                                    + " s ago"));
+                }
+            }
+            for (ServerRole role : List.of(ServerRole.GENERATOR, ServerRole.SCORER)) {
+                if (servers.stream().anyMatch(server -> server.role() == role)) {
+                    seenMs.put(role, nowMs);
+                    continue;
+                }
+                long age = age(Math.max(publishedAtMs.applyAsLong(0), seenMs.getOrDefault(role, 0L)), nowMs);
+                if (age > limitMs) {
+                    String name = role.name().toLowerCase(Locale.ROOT);
+                    found.add(new Unserved(
+                            "no " + name,
+                            0,
+                            age,
+                            "no " + name + " serves any version; the newest is " + newest
+                                    + ", and there has been none for " + age / 1000 + " s"));
+                }
+            }
+            return found;
+        }
+
+        private long age(long sinceMs, long nowMs) {
+            return nowMs - Math.max(sinceMs, watchedSinceMs);
+        }
+    }
+
+    /** Who serves which version, from the topic {@code serving}. Used by one thread. */
+    static final class ServingVersions implements AutoCloseable {
+        private static final Logger LOG = LoggerFactory.getLogger(ServingVersions.class);
+
+        private final RunIdentity run;
+        private final LogReader log;
+        private final Deserializer<Serving> servings;
+        private final ServerBoard board = new ServerBoard(System::nanoTime);
+        private final Clock clock;
+        private final List<TopicPartition> partitions;
+
+        /** @param clock the clock that dates the servers' messages */
+        ServingVersions(LogConnection connection, Clock clock) {
+            this.clock = clock;
+            this.run = connection.run();
+            this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
+            this.log = new LogReader(connection.as("serving"));
+            this.partitions = log.fromBeginning(connection.topics().serving());
+        }
+
+        /** Reads new records up to the log's end at the time of the call, or until the limit has passed. */
+        void update(Duration limit) {
+            log.readTo(log.consumer().endOffsets(partitions), ReadLimit.within(limit), this::accept);
+        }
+
+        private void accept(ConsumerRecord<byte[], byte[]> record) {
+            if (record.value() == null) {
+                return;
+            }
+            try {
+                Serving serving = servings.deserialize(record.topic(), record.value());
+                if (!run.owns(serving.getRunId(), serving.getEpoch())
+                        || !run.policyId().equals(serving.getPolicyId())) {
+                    return; // of an older epoch: its servers have ended or will say something else
+                }
+                Server server = Server.of(serving);
+                if (serving.getLeft()) {
+                    board.left(server);
+                } else {
+                    board.hear(server, clock.millis());
+                }
+            } catch (MalformedRecordException e) {
+                LOG.warn(
+                        "passed over {}-{}@{}: {}",
+                        record.topic(),
+                        record.partition(),
+                        record.offset(),
+                        e.getMessage());
+            }
+        }
+
+        /** Every server that is not forgotten. */
+        Collection<Server> servers() {
+            return board.servers();
+        }
+
+        @Override
+        public void close() {
+            log.close();
+        }
+
+        /**
+         * What servers said last of themselves, and for how long each has been silent.
+         *
+         * <p>A server that has ended in order is off the board at once; one that was killed, {@value #FORGOTTEN_AFTER_MS} ms after
+         * its last word, with a warning: until then it may be one that hangs. How old a word is when it is read follows from its date; one
+         * that is dated in the future, by a clock that was wrong, counts as said when it was read. From then on its age grows by a clock that
+         * nobody sets. Used by one thread.
+         */
+        static final class ServerBoard {
+            private static final Logger LOG = LoggerFactory.getLogger(ServerBoard.class);
+            static final long FORGOTTEN_AFTER_MS = 300_000;
+
+            private final LongSupplier nanos;
+            private final Map<String, Heard> heard = new LinkedHashMap<>();
+
+            /** @param saidNanos when, on the monotonic clock */
+            private record Heard(Server server, long saidNanos) {}
+
+            /** @param nanos a clock that only runs forward, such as {@link System#nanoTime} */
+            ServerBoard(LongSupplier nanos) {
+                this.nanos = nanos;
+            }
+
+            /** @param nowMs the current time on the clock that dates the servers' messages */
+            void hear(Server server, long nowMs) {
+                long ageMs = Math.max(0, nowMs - server.heardMs());
+                heard.put(server.name(), new Heard(server, nanos.getAsLong() - TimeUnit.MILLISECONDS.toNanos(ageMs)));
+            }
+
+            void left(Server server) {
+                heard.remove(server.name());
+            }
+
+            /** Every server that is not forgotten. */
+            Collection<Server> servers() {
+                long now = nanos.getAsLong();
+                heard.values().removeIf(last -> {
+                    long silentMs = TimeUnit.NANOSECONDS.toMillis(now - last.saidNanos());
+                    boolean forgotten = silentMs > FORGOTTEN_AFTER_MS;
+                    if (forgotten) {
+                        LOG.warn(
+                                "{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
+                                        + " for it",
+                                last.server().name(),
+                                silentMs / 1000,
+                                last.server().version());
+                    }
+                    return forgotten;
+                });
+                return heard.values().stream().map(Heard::server).toList();
+            }
+        }
+    }
+
+    /**
+     * The versions that are needed: all from the oldest version that
+     *
+     * <ul>
+     *   <li>is among the newest {@code keep_versions},
+     *   <li>a server serves or has a token of in flight, since that rollout will be scored under it,
+     *   <li>sampled a rollout that is not scored yet,
+     *   <li>is a fixed policy, such as the reference of a KL term, which a restart loads,
+     *   <li>is the best version evaluated on held-out prompts, the result of the run.
+     * </ul>
+     *
+     * <p>A scored rollout no longer needs weights: its log-probs are in its score.
+     *
+     * @param oldest the oldest version that is needed, at least 0
+     * @param reason why that version is needed, as a clause
+     */
+    record RetainedVersions(long oldest, String reason) {
+
+        /**
+         * @param newest   newest published version
+         * @param keep     how many of the newest are kept in any case, at least 1
+         * @param servers  those that may still be alive
+         * @param fixed    versions that fixed policies are, such as the reference of a KL term
+         * @param unscored oldest version of a rollout that is not scored yet
+         * @param best     version with the highest reward on held-out prompts so far
+         */
+        static RetainedVersions of(
+                long newest,
+                int keep,
+                Collection<Server> servers,
+                Collection<Long> fixed,
+                OptionalLong unscored,
+                OptionalLong best) {
+            RetainedVersions needed =
+                    new RetainedVersions(Math.max(0, newest - keep + 1), "the newest " + keep + " are kept");
+            for (Server server : servers) {
+                needed = needed.orOlder(
+                        server.oldestVersion(),
+                        server.name()
+                                + (server.role() == ServerRole.EVALUATOR
+                                        ? " evaluates it"
+                                        : server.oldestVersion() < server.version()
+                                                ? " has a sequence of it in flight"
+                                                : " serves it"));
+            }
+            for (long version : fixed) {
+                needed = needed.orOlder(version, "a fixed policy is that version");
+            }
+            if (best.isPresent()) {
+                needed = needed.orOlder(best.getAsLong(), "it is the best on held-out prompts");
+            }
+            return unscored.isPresent()
+                    ? needed.orOlder(unscored.getAsLong(), "a rollout of it is not scored yet")
+                    : needed;
+        }
+
+        private RetainedVersions orOlder(long version, String why) {
+            return version < oldest ? new RetainedVersions(Math.max(0, version), why) : this;
         }
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.VersionRetention.ServingVersions.ServerBoard;
 import dev.millrace.schemas.ServerRole;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;

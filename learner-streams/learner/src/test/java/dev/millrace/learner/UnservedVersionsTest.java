@@ -2,6 +2,7 @@ package dev.millrace.learner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.VersionRetention.UnservedVersions;
 import dev.millrace.schemas.ServerRole;
 import java.util.List;
 import java.util.function.LongUnaryOperator;

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.learner.VersionRetention.RetainedVersions;
+import dev.millrace.learner.VersionRetention.ServingVersions;
 import dev.millrace.learner.VersionRetention.UnscoredRollouts;
 import dev.millrace.learner.VersionRetention.VersionRemoval;
 import dev.millrace.log.LogConnection;

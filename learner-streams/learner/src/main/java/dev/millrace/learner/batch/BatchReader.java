@@ -4,16 +4,20 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
+import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;
+import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -22,6 +26,7 @@ import java.util.Optional;
 import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.LongSupplier;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
@@ -548,6 +553,164 @@ public final class BatchReader implements AutoCloseable {
         /** The ids that wait, lowest first. */
         List<Long> ids() {
             return List.copyOf(byId.keySet());
+        }
+    }
+
+    /**
+     * Decides where a batch stands: batch ids of a policy count from 0 without a gap, and a version is made by exactly one of
+     * them.
+     *
+     * <p>Not thread-safe.
+     */
+    static final class BatchSequence {
+        private final RunIdentity run;
+        private long last;
+
+        /** Where a batch stands. */
+        enum Place {
+            /** It is trained on now. */
+            DUE,
+            /** It, or the batch that this is a copy of, was consumed before: it is passed over. */
+            KNOWN,
+            /** Batches before it are still to come. */
+            AHEAD
+        }
+
+        /** @param lastConsumed the last batch that was consumed; -1 if none was */
+        BatchSequence(RunIdentity run, long lastConsumed) {
+            this.run = run;
+            this.last = lastConsumed;
+        }
+
+        /** @throws RefusedException if it belongs to another run, policy or epoch: it goes to the dead letters */
+        Place placeOf(LearnerBatch batch) throws RefusedException {
+            requireOurs(batch);
+            long id = batch.getBatchId();
+            return id <= last ? Place.KNOWN : id == last + 1 ? Place.DUE : Place.AHEAD;
+        }
+
+        /** The batch was consumed, and what it made is committed. */
+        void consumed(long batchId) {
+            if (batchId != last + 1) {
+                throw new IllegalStateException("batch " + batchId + " was trained on after batch " + last);
+            }
+            last = batchId;
+        }
+
+        /** The batch that is due. */
+        long next() {
+            return last + 1;
+        }
+
+        private void requireOurs(LearnerBatch batch) throws RefusedException {
+            if (!run.runId().equals(batch.getRunId())) {
+                throw new RefusedException(
+                        RefusalReason.WRONG_RUN,
+                        "run_id",
+                        "run_id is " + batch.getRunId() + ", this learner trains " + run.runId());
+            }
+            if (batch.getEpoch() != run.epoch()) {
+                throw new RefusedException(
+                        RefusalReason.WRONG_EPOCH,
+                        "epoch",
+                        "epoch is " + batch.getEpoch() + ", this learner trains epoch " + run.epoch());
+            }
+            if (!run.policyId().equals(batch.getPolicyId())) {
+                throw new RefusedException(
+                        RefusalReason.IDENTITY,
+                        "policy_id",
+                        "policy_id is " + batch.getPolicyId() + ", this learner trains " + run.policyId());
+            }
+            if (batch.getBatchId() < 0) {
+                throw new RefusedException(
+                        RefusalReason.IDENTITY, "batch_id", "batch_id must be at least 0: " + batch.getBatchId());
+            }
+        }
+    }
+
+    /**
+     * Which trajectories the last batches had: a trajectory is in one batch only, so a batch that has one of another's is a
+     * copy of it under another id. Not thread-safe.
+     */
+    static final class TrainedTrajectories {
+        private static final int BATCHES = 256;
+
+        /** With the rollout, since where the topic has lost its end, another trajectory may lie at the same offset. */
+        private record Place(int partition, long offset, String rolloutId) {}
+
+        private final Map<Place, Long> batchOf = new HashMap<>();
+        private final Deque<List<Place>> byBatch = new ArrayDeque<>();
+
+        /** @throws RefusedException naming the batch that had one of its trajectories */
+        void requireNew(LearnerBatch batch) throws RefusedException {
+            for (BatchEntry entry : batch.getEntries()) {
+                Long other = batchOf.get(place(entry));
+                if (other != null && other != batch.getBatchId()) {
+                    throw new RefusedException(
+                            RefusalReason.IDENTITY,
+                            "entries",
+                            "the trajectory at partition " + entry.getPartition() + " offset " + entry.getOffset()
+                                    + " was trained on in batch " + other);
+                }
+            }
+        }
+
+        void add(LearnerBatch batch) {
+            List<Place> places =
+                    batch.getEntries().stream().map(TrainedTrajectories::place).toList();
+            places.forEach(place -> batchOf.put(place, batch.getBatchId()));
+            byBatch.add(places);
+            if (byBatch.size() > BATCHES) {
+                byBatch.remove().forEach(batchOf::remove);
+            }
+        }
+
+        private static Place place(BatchEntry entry) {
+            return new Place(entry.getPartition(), entry.getOffset(), entry.getRolloutId());
+        }
+    }
+
+    /**
+     * Records of the due batch that could not be trained on. Each is tried again from time to time, since what is away may have come
+     * back, until another record of the same id is trained on. Not thread-safe.
+     */
+    static final class UnusableBatches {
+        private static final long RETRY_NANOS = 5_000_000_000L;
+
+        private final LongSupplier nanoTime;
+        private final List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        private long since;
+
+        /** @param nanoTime as {@link System#nanoTime()} */
+        UnusableBatches(LongSupplier nanoTime) {
+            this.nanoTime = nanoTime;
+        }
+
+        void add(ConsumerRecord<byte[], byte[]> record) {
+            records.add(record);
+            since = nanoTime.getAsLong();
+        }
+
+        boolean isEmpty() {
+            return records.isEmpty();
+        }
+
+        /** The one to be tried again, which is none of them until it is added once more; empty if it is too early, or there is none. */
+        Optional<ConsumerRecord<byte[], byte[]>> takeForRetry() {
+            if (records.isEmpty() || nanoTime.getAsLong() - since <= RETRY_NANOS) {
+                return Optional.empty();
+            }
+            since = nanoTime.getAsLong();
+            return Optional.of(records.remove(0));
+        }
+
+        List<ConsumerRecord<byte[], byte[]>> all() {
+            return records;
+        }
+
+        /** None of them will be tried again. */
+        void clear() {
+            records.clear();
         }
     }
 }

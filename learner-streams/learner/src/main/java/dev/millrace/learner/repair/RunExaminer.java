@@ -1,6 +1,7 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.learner.batch.BatchProgress;
+import dev.millrace.learner.repair.Way.Kind;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.run.ClaimedRun;
@@ -19,6 +20,10 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.weights.Checkpoints;
+import dev.millrace.weights.CorruptVersionException;
+import dev.millrace.weights.PolicyFeed;
+import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.WeightsConfig;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -27,9 +32,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalDouble;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentSkipListSet;
+import java.util.function.LongConsumer;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -446,6 +455,243 @@ public final class RunExaminer {
             out.add(ways.skip(lost));
             out.addAll(ways.newEpoch());
             return out;
+        }
+    }
+
+    /** The ways out of what was found, each with what is lost by it. */
+    static final class WaysOut {
+        private final UnaryOperator<String> command;
+        private final TrainingPast past;
+        private final SamplingCost cost;
+        private final OptionalLong goodVersion;
+
+        /**
+         * @param command as a person can enter it, of its first words
+         * @param past whose steps a new epoch gives up
+         * @param goodVersion newest version that a new epoch can go on from; empty if there is none
+         */
+        WaysOut(UnaryOperator<String> command, TrainingPast past, SamplingCost cost, OptionalLong goodVersion) {
+            this.command = command;
+            this.past = past;
+            this.cost = cost;
+            this.goodVersion = goodVersion;
+        }
+
+        /** The run mends it by itself, or somebody else has to act; nothing is lost. */
+        static Way await(String does) {
+            return new Way(Kind.WAIT, does, OptionalDouble.of(0), "");
+        }
+
+        /** A new epoch from the newest version that one can go on from; empty without one. */
+        List<Way> newEpoch() {
+            if (goodVersion.isEmpty()) {
+                return List.of();
+            }
+            long version = goodVersion.getAsLong();
+            return List.of(new Way(
+                    Kind.NEW_EPOCH,
+                    "goes on from version " + version + " in a new epoch; what is in flight is superseded"
+                            + (past.rolloutsBehind(version) == 0 ? "" : ", and later steps are given up"),
+                    cost.ofNewEpoch(past.rolloutsBehind(version)),
+                    rollback(version)));
+        }
+
+        /** To publish the first version of an epoch that was begun and has none; empty where it cannot be read. */
+        List<Way> firstOfEpoch(long version) {
+            return goodVersion.isEmpty()
+                    ? List.of()
+                    : List.of(new Way(
+                            Kind.NEW_EPOCH,
+                            "publishes version " + version
+                                    + " as the epoch's first; a learner that starts does the same",
+                            OptionalDouble.of(0),
+                            rollback(version)));
+        }
+
+        private String rollback(long version) {
+            return command.apply("rollback --to-version " + version);
+        }
+
+        /** @param lost batches, in order, at least one */
+        Way skip(List<Long> lost) {
+            long last = lost.get(lost.size() - 1);
+            return new Way(
+                    Kind.SKIP_BATCH,
+                    "gives " + (lost.size() == 1 ? "it" : "batches " + lost.get(0) + " to " + last)
+                            + " up and releases as many prompts; the learner goes on with batch " + (last + 1),
+                    cost.of((long) past.usualRollouts() * lost.size()),
+                    repair(Kind.SKIP_BATCH));
+        }
+
+        Way moveOffset(long to) {
+            return new Way(
+                    Kind.MOVE_OFFSET,
+                    "the group goes on at offset " + to + "; stop its role first",
+                    OptionalDouble.of(0),
+                    repair(Kind.MOVE_OFFSET));
+        }
+
+        Way abortTransaction() {
+            return new Way(
+                    Kind.ABORT_TRANSACTION,
+                    "aborts it; a role that still writes it begins again by itself, and what was in it is made again",
+                    OptionalDouble.of(0),
+                    repair(Kind.ABORT_TRANSACTION));
+        }
+
+        private String repair(Kind kind) {
+            return command.apply("repair --do " + kind.word());
+        }
+    }
+
+    /** The rollouts that the batches of one epoch name, compared with the trajectories on the log. Not thread-safe. */
+    static final class BatchMembers {
+        private final String topic;
+        /** The trajectory offsets that each batch needs, by partition. */
+        private final Map<Long, Map<Integer, OffsetRange>> needs = new HashMap<>();
+        /** The trajectory offsets on the log, by partition. */
+        private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
+
+        /** The first batch that has a rollout. */
+        private final Map<String, Long> batchOf = new HashMap<>();
+        /** By batch, why the learner refuses it, such as a rollout that an earlier batch has. */
+        private final Map<Long, String> repeats = new HashMap<>();
+
+        /** @param topic of trajectories, for sentences */
+        BatchMembers(String topic) {
+            this.topic = topic;
+        }
+
+        /** Adds a batch, in log order; a second one with the same id does not change the needed offsets. */
+        void add(LearnerBatch batch) {
+            if (batch.getEntries().stream()
+                    .anyMatch(entry -> entry.getOffset() < 0 || entry.getOffset() == Long.MAX_VALUE)) {
+                repeats.putIfAbsent(batch.getBatchId(), "it names an offset of " + topic + " that no topic has");
+                return;
+            }
+            needs.putIfAbsent(batch.getBatchId(), needs(batch));
+            batch.getEntries().forEach(entry -> {
+                Long first = batchOf.putIfAbsent(entry.getRolloutId(), batch.getBatchId());
+                if (first != null && first != batch.getBatchId()) {
+                    repeats.putIfAbsent(
+                            batch.getBatchId(),
+                            "it has rollout " + entry.getRolloutId() + ", which batch " + first
+                                    + " had, as where the log has lost how far the topology had read");
+                }
+            });
+        }
+
+        /** The trajectories that a partition holds. */
+        void holds(int partition, OffsetRange range) {
+            trajectories.put(partition, range);
+        }
+
+        private static Map<Integer, OffsetRange> needs(LearnerBatch batch) {
+            Map<Integer, OffsetRange> needs = new HashMap<>();
+            batch.getEntries()
+                    .forEach(entry -> needs.merge(
+                            entry.getPartition(),
+                            new OffsetRange(entry.getOffset(), entry.getOffset() + 1),
+                            (one, other) -> new OffsetRange(
+                                    Math.min(one.begin(), other.begin()), Math.max(one.end(), other.end()))));
+            return needs;
+        }
+
+        /** Returns why a batch on the log cannot be trained on, as a clause; empty if it can. */
+        Optional<String> whyUnusable(long batch) {
+            return missing(batch).or(() -> Optional.ofNullable(repeats.get(batch)));
+        }
+
+        /**
+         * Returns why the learner refuses a batch regardless of the batches before it, as a clause; empty if it does not.
+         */
+        Optional<String> whyRefused(long batch) {
+            return Optional.ofNullable(repeats.get(batch));
+        }
+
+        /** Returns the offsets that a batch needs and the log lacks, as a clause; empty if the log has all. */
+        private Optional<String> missing(long batch) {
+            for (Map.Entry<Integer, OffsetRange> need :
+                    needs.getOrDefault(batch, Map.of()).entrySet()) {
+                OffsetRange there = trajectories.getOrDefault(need.getKey(), new OffsetRange(0, 0));
+                if (need.getValue().begin() < there.begin() || need.getValue().end() > there.end()) {
+                    return Optional.of("it names offsets " + words(need.getValue()) + " of " + topic + "-"
+                            + need.getKey() + ", which holds " + words(there));
+                }
+            }
+            return Optional.empty();
+        }
+
+        private static String words(OffsetRange range) {
+            return range.begin() == range.end() ? "none" : range.begin() + " to " + (range.end() - 1);
+        }
+    }
+
+    /**
+     * Which versions of the policy a run can go on from. The newest is read whole, and where it cannot be, older ones until one can.
+     *
+     * @param tip the newest manifest of the epoch; empty without one
+     * @param good newest version that can be gone on from; empty if none was found
+     * @param unreadable why the newest version cannot be gone on from; empty if it can
+     */
+    record LoadableVersions(Optional<PolicyVersion> tip, OptionalLong good, String unreadable) {
+        /** Where there are no versions at all. */
+        static final LoadableVersions NONE = new LoadableVersions(Optional.empty(), OptionalLong.empty(), "");
+
+        /** Older versions that are tried where the newest cannot be read. */
+        private static final int MOST_TRIED = 32;
+
+        /** @param onForeign told the offset of each record that does not extend the run's chain, on another thread */
+        static LoadableVersions read(LogConnection connection, WeightsConfig weights, LongConsumer onForeign) {
+            Optional<PolicyVersion> tip;
+            OptionalLong good = OptionalLong.empty();
+            String whyNot = "";
+            try (PolicyFeed feed = new PolicyFeed(connection, weights, onForeign)) {
+                tip = feed.newestCommitted();
+                long newest = tip.map(PolicyVersion::getVersion)
+                        .orElseGet(() -> connection
+                                .lineage()
+                                .parent()
+                                .map(Ancestor::version)
+                                .orElse(-1L));
+                if (tip.isPresent()) {
+                    whyNot = whyNotLoaded(feed, tip.get());
+                }
+                long version = newest;
+                for (int tried = 0; version >= 0 && tried < MOST_TRIED && good.isEmpty(); tried++) {
+                    try {
+                        int epoch;
+                        if (tip.isPresent()) {
+                            PolicyVersion checkpoint = Checkpoints.atOrBefore(feed::manifest, version);
+                            version = checkpoint.getVersion();
+                            epoch = checkpoint.getEpoch();
+                        } else {
+                            epoch = connection.lineage().parent().orElseThrow().epoch();
+                        }
+                        FirstVersion.read(connection, weights, epoch, version);
+                        good = OptionalLong.of(version);
+                    } catch (VersionUnavailableException | CorruptVersionException e) {
+                        whyNot = whyNot.isEmpty() ? String.valueOf(e.getMessage()) : whyNot;
+                    }
+                    version--;
+                }
+            }
+            String unreadable = tip.isPresent() && !whyNot.isEmpty()
+                    ? "version " + tip.get().getVersion() + ", the newest, cannot be read: " + whyNot
+                    : "";
+            return new LoadableVersions(tip, good, unreadable);
+        }
+
+        /** Why the weights of a version between checkpoints cannot be had; empty if they can, and of a checkpoint, which is read anyway. */
+        private static String whyNotLoaded(PolicyFeed feed, PolicyVersion version) {
+            if (!Checkpoints.is(version)) {
+                try {
+                    feed.load(version.getVersion());
+                } catch (VersionUnavailableException | CorruptVersionException e) {
+                    return String.valueOf(e.getMessage());
+                }
+            }
+            return "";
         }
     }
 }

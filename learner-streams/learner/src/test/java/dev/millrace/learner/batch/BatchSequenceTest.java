@@ -4,7 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.learner.SyntheticRollouts;
-import dev.millrace.learner.batch.BatchSequence.Place;
+import dev.millrace.learner.batch.BatchReader.BatchSequence;
+import dev.millrace.learner.batch.BatchReader.BatchSequence.Place;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.rollout.RefusedException;

@@ -2,6 +2,7 @@ package dev.millrace.learner.batch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.batch.TrajectoryFetcher.PassedRecords;
 import java.util.List;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.Test;

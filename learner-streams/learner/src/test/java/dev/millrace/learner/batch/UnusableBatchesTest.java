@@ -2,6 +2,7 @@ package dev.millrace.learner.batch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.batch.BatchReader.UnusableBatches;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.junit.jupiter.api.Test;

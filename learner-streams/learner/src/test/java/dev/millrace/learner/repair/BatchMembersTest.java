@@ -3,6 +3,7 @@ package dev.millrace.learner.repair;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.learner.SyntheticRollouts;
+import dev.millrace.learner.repair.RunExaminer.BatchMembers;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;

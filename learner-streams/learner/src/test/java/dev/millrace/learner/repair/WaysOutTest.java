@@ -2,6 +2,7 @@ package dev.millrace.learner.repair;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.learner.repair.RunExaminer.WaysOut;
 import dev.millrace.learner.repair.Way.Kind;
 import java.util.List;
 import java.util.OptionalDouble;

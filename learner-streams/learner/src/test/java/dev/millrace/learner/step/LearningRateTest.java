@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.learner.step.BatchOptimizer.LearningRate;
 import org.junit.jupiter.api.Test;
 
 class LearningRateTest {
