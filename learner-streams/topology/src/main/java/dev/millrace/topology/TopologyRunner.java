@@ -2,6 +2,7 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Passing;
 import dev.millrace.log.Patience;
 import dev.millrace.log.PatienceOverException;
 import dev.millrace.log.Pulse;
@@ -37,21 +38,34 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.FinalizedVersionRange;
+import org.apache.kafka.clients.consumer.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.LogTruncationException;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.Producer;
+import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.CloseOptions;
+import org.apache.kafka.streams.KafkaClientSupplier;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
+import org.apache.kafka.streams.errors.MissingSourceTopicException;
+import org.apache.kafka.streams.errors.StreamsException;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -644,6 +658,143 @@ public final class TopologyRunner implements AutoCloseable {
         @Override
         public void close() {
             log.close();
+        }
+    }
+
+    /**
+     * Creates the engine's clients: producers with transactional ids that survive a crash, and a consumer that tolerates a
+     * truncated log.
+     *
+     * <p>Without state on disk, the engine names its transactions after a random number drawn at each start. A transaction
+     * that a crash left open then stays open until the broker times it out, and read_committed consumers wait for that.
+     * With a stable name, the new instance first ends the old transaction.
+     */
+    static final class StaticTransactionalIds implements KafkaClientSupplier {
+        private final String transactionalPrefix;
+
+        /** @param transactionalPrefix prefix of the ids */
+        StaticTransactionalIds(String transactionalPrefix) {
+            this.transactionalPrefix = transactionalPrefix;
+        }
+
+        @Override
+        public Producer<byte[], byte[]> getProducer(Map<String, Object> config) {
+            String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
+            if (drawn != null) { // null with at-least-once processing, which has no transactions
+                String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
+                config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
+            }
+            return new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
+        }
+
+        @Override
+        public Admin getAdmin(Map<String, Object> config) {
+            return Admin.create(config);
+        }
+
+        @Override
+        public Consumer<byte[], byte[]> getConsumer(Map<String, Object> config) {
+            return new ShortenedLogConsumer(config);
+        }
+
+        @Override
+        public Consumer<byte[], byte[]> getRestoreConsumer(Map<String, Object> config) {
+            return consumer(config);
+        }
+
+        @Override
+        public Consumer<byte[], byte[]> getGlobalConsumer(Map<String, Object> config) {
+            return consumer(config);
+        }
+
+        private static Consumer<byte[], byte[]> consumer(Map<String, Object> config) {
+            return new KafkaConsumer<>(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+        }
+
+        /**
+         * Reads on where a partition ends that has lost its end, as after a power loss or an unclean election.
+         *
+         * <p>The engine takes that for an offset that retention removed, and would read the partition again from its beginning: every rollout on
+         * it would be dropped as a duplicate of itself.
+         */
+        static final class ShortenedLogConsumer extends KafkaConsumer<byte[], byte[]> {
+            private static final Logger LOG = LoggerFactory.getLogger(ShortenedLogConsumer.class);
+
+            ShortenedLogConsumer(Map<String, Object> config) {
+                super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            }
+
+            @Override
+            public ConsumerRecords<byte[], byte[]> poll(Duration timeout) {
+                try {
+                    return super.poll(timeout);
+                } catch (LogTruncationException e) {
+                    goOn(e, this::seek);
+                    return ConsumerRecords.empty();
+                }
+            }
+
+            /**
+             * Goes to where the partitions end now.
+             *
+             * @throws LogTruncationException the same where that is not known of each
+             */
+            static void goOn(LogTruncationException lost, BiConsumer<TopicPartition, OffsetAndMetadata> seek) {
+                Map<TopicPartition, OffsetAndMetadata> ends = lost.divergentOffsets();
+                if (!ends.keySet().containsAll(lost.partitions())) {
+                    throw lost;
+                }
+                ends.forEach((partition, end) -> {
+                    LOG.warn(
+                            "{} has lost its end, from offset {} on, up to offset {} of what was read; it is read on from there",
+                            partition,
+                            end.offset(),
+                            lost.offsetOutOfRangePartitions().get(partition));
+                    seek.accept(partition, end);
+                });
+            }
+        }
+    }
+
+    /**
+     * Interprets a failure of the engine. The engine wraps every exception of a thread; the wrapped cause tells the kind of
+     * failure.
+     */
+    static final class EngineFailure {
+        private EngineFailure() {}
+
+        /** Whether a replacement of the failed thread may succeed. */
+        static boolean mayPass(Throwable thrown) {
+            Throwable cause = thrown;
+            while (cause instanceof StreamsException && cause.getCause() != null) {
+                cause = cause.getCause();
+            }
+            return !(cause instanceof StreamsException) && Passing.mayPass(cause);
+        }
+
+        /** Returns the failure with an explanation. */
+        static TopologyException explained(Throwable thrown) {
+            for (Throwable cause = thrown; cause != null; cause = cause.getCause()) {
+                if (cause instanceof MissingSourceTopicException) {
+                    return new TopologyException(
+                            "a topic of the run does not exist: " + cause.getMessage() + "; create the run first",
+                            thrown);
+                }
+            }
+            Throwable root = root(thrown);
+            return new TopologyException(
+                    "the topology stopped: "
+                            + (root.getMessage() == null ? root.getClass().getSimpleName() : root.getMessage()),
+                    thrown);
+        }
+
+        /** Returns the innermost cause. */
+        static Throwable root(Throwable thrown) {
+            Throwable root = thrown;
+            while (root.getCause() != null) {
+                root = root.getCause();
+            }
+            return root;
         }
     }
 }

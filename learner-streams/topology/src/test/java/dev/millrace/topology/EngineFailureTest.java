@@ -2,6 +2,7 @@ package dev.millrace.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.topology.TopologyRunner.EngineFailure;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.streams.errors.MissingSourceTopicException;
 import org.apache.kafka.streams.errors.StreamsException;

@@ -3,6 +3,8 @@ package dev.millrace.topology;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.topology.TopologySettings.SettingsForms;
+import dev.millrace.topology.TopologySettings.SettingsForms.FormChange;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;

@@ -3,6 +3,7 @@ package dev.millrace.topology;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.topology.TopologyRunner.StaticTransactionalIds.ShortenedLogConsumer;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.LogTruncationException;

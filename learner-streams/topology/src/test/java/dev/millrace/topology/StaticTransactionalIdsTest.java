@@ -2,6 +2,7 @@ package dev.millrace.topology;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.topology.TopologyRunner.StaticTransactionalIds;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;

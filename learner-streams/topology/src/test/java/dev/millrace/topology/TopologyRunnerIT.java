@@ -14,6 +14,7 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.topology.TopologyRunner.GroupSetup;
+import dev.millrace.topology.TopologyRunner.StaticTransactionalIds;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;

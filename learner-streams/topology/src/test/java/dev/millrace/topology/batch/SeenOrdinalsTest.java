@@ -2,6 +2,7 @@ package dev.millrace.topology.batch;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.topology.batch.AssemblyTask.BatchCutter.SeenOrdinals;
 import org.junit.jupiter.api.Test;
 
 class SeenOrdinalsTest {

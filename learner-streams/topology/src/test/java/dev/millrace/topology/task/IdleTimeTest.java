@@ -2,6 +2,7 @@ package dev.millrace.topology.task;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.topology.task.TaskSupplier.IdleTime;
 import org.junit.jupiter.api.Test;
 
 class IdleTimeTest {

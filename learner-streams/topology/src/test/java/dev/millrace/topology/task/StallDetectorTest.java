@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.tuple;
 
 import dev.millrace.log.Alarm;
 import dev.millrace.log.Alarms;
+import dev.millrace.topology.task.StallAlarms.StallDetector;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.List;
 import org.junit.jupiter.api.Test;
