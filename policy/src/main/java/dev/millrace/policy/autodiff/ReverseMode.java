@@ -1,16 +1,21 @@
 package dev.millrace.policy.autodiff;
 
+import dev.millrace.policy.onnx.Dim;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Node;
 import dev.millrace.policy.onnx.Operators;
+import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -125,5 +130,326 @@ public final class ReverseMode {
             }
         }
         return names;
+    }
+
+    /**
+     * The table of gradient rules, one per operator. In the comments {@code y} is the result and {@code dy} its gradient.
+     *
+     * <p>{@link Backward#add} drops contributions nobody wants and sums over broadcast axes, so that the rules state only the
+     * mathematics; where a contribution is expensive its rule asks first.
+     */
+    static final class GradientRules {
+        private static final Map<String, GradientRule> RULES = new HashMap<>();
+
+        static {
+            elementwise();
+            products();
+            layout();
+            indexing();
+            reductions();
+            decoderParts();
+        }
+
+        private GradientRules() {}
+
+        static GradientRule of(Node node) {
+            GradientRule rule = RULES.get(node.operator());
+            if (rule == null) {
+                throw noRule(
+                        (node.domain().isEmpty() ? "" : node.domain() + ".") + node.operator() + ", which produces "
+                                + node.output() + "; operators with a rule: "
+                                + RULES.keySet().stream().sorted().toList());
+            }
+            return rule;
+        }
+
+        static Set<String> operators() {
+            return Set.copyOf(RULES.keySet());
+        }
+
+        private static void elementwise() {
+            RULES.put("Identity", (n, dy, b) -> b.add(n.input(0), dy));
+            RULES.put(
+                    "Cast", (n, dy, b) -> b.add(n.input(0), dy)); // from float32 to float32: no other carries gradients
+            RULES.put("Neg", (n, dy, b) -> b.add(n.input(0), b.ops().neg(dy)));
+            RULES.put("Exp", (n, dy, b) -> b.add(n.input(0), b.ops().mul(dy, n.output())));
+            RULES.put("Log", (n, dy, b) -> b.add(n.input(0), b.ops().div(dy, n.input(0))));
+            RULES.put(
+                    "Sqrt", (n, dy, b) -> b.add(n.input(0), b.ops().div(b.ops().mul(dy, 0.5f), n.output())));
+            RULES.put(
+                    "Reciprocal",
+                    (n, dy, b) -> b.add(
+                            n.input(0), // -dy y^2
+                            b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
+            RULES.put(
+                    "Sigmoid",
+                    (n, dy, b) -> b.add(
+                            n.input(0), // dy y (1 - y)
+                            b.ops().mul(dy, b.ops().sub(n.output(), b.ops().mul(n.output(), n.output())))));
+            RULES.put(
+                    "Tanh",
+                    (n, dy, b) -> b.add(
+                            n.input(0), // dy (1 - y^2)
+                            b.ops().sub(dy, b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
+            RULES.put("Add", (n, dy, b) -> {
+                b.add(n.input(0), dy);
+                b.add(n.input(1), dy);
+            });
+            RULES.put("Sub", (n, dy, b) -> {
+                b.add(n.input(0), dy);
+                whenWanted(b, n.input(1), () -> b.ops().neg(dy));
+            });
+            RULES.put("Mul", (n, dy, b) -> {
+                whenWanted(b, n.input(0), () -> b.ops().mul(dy, n.input(1)));
+                whenWanted(b, n.input(1), () -> b.ops().mul(dy, n.input(0)));
+            });
+            RULES.put("Div", (n, dy, b) -> {
+                Value perDivisor = b.ops().div(dy, n.input(1));
+                b.add(n.input(0), perDivisor);
+                whenWanted(b, n.input(1), () -> b.ops().neg(b.ops().mul(perDivisor, n.output())));
+            });
+            RULES.put("Pow", (n, dy, b) -> {
+                Operators o = b.ops();
+                Value base = n.input(0);
+                Value exponent = n.input(1);
+                whenWanted(
+                        b,
+                        base,
+                        () -> o.mul(
+                                dy,
+                                o.mul(
+                                        exponent,
+                                        o.pow(base, o.sub(exponent, o.graph().scalar(1f))))));
+                whenWanted(b, exponent, () -> o.mul(dy, o.mul(n.output(), o.log(base))));
+            });
+            RULES.put("Where", (n, dy, b) -> {
+                Value zero = b.ops().graph().scalar(0f);
+                whenWanted(b, n.input(1), () -> b.ops().where(n.input(0), dy, zero));
+                whenWanted(b, n.input(2), () -> b.ops().where(n.input(0), zero, dy));
+            });
+        }
+
+        private static void products() {
+            RULES.put("MatMul", (n, dy, b) -> matrixProduct(n, dy, b, false, false, 1f));
+            RULES.put(
+                    "FusedMatMul",
+                    (n, dy, b) -> matrixProduct(
+                            n,
+                            dy,
+                            b,
+                            n.attribute("transA", 0) == 1,
+                            n.attribute("transB", 0) == 1,
+                            n.attribute("alpha", 1f)));
+            RULES.put("Gemm", (n, dy, b) -> {
+                if (n.attribute("alpha", 1f) != 1f || n.attribute("beta", 1f) != 1f) {
+                    throw noRule("Gemm with alpha or beta other than 1");
+                }
+                boolean ta = n.attribute("transA", 0) == 1;
+                boolean tb = n.attribute("transB", 0) == 1;
+                Value a = n.input(0);
+                Value w = n.input(1);
+                if (ta) {
+                    b.addProduct(a, w, dy, tb, true);
+                } else {
+                    b.addProduct(a, dy, w, false, !tb);
+                }
+                LowRank factors = b.factorsOf(w);
+                if (factors == null && tb) {
+                    b.addProduct(w, dy, a, true, ta);
+                } else if (factors == null) {
+                    b.addProduct(w, a, dy, !ta, false);
+                } else if (!ta && tb) {
+                    factors.propagate(a, dy, b);
+                } else {
+                    throw noRule("Gemm by the factors of an operand that is not transposed");
+                }
+                if (n.inputs().size() > 2) {
+                    b.add(n.input(2), dy);
+                }
+            });
+        }
+
+        /**
+         * For {@code y = alpha a' c'} with optional transpositions: {@code da' = alpha dy c'^T} and {@code dc' = alpha a'^T dy}.
+         */
+        private static void matrixProduct(Node n, Value dy, Backward b, boolean ta, boolean tc, float alpha) {
+            Operators o = b.ops();
+            Value a = n.input(0);
+            Value c = n.input(1);
+            whenWanted(
+                    b, a, () -> ta ? o.fusedMatMul(c, dy, tc, true, alpha) : o.fusedMatMul(dy, c, false, !tc, alpha));
+            whenWanted(
+                    b, c, () -> tc ? o.fusedMatMul(dy, a, true, ta, alpha) : o.fusedMatMul(a, dy, !ta, false, alpha));
+        }
+
+        private static void layout() {
+            GradientRule likeInput = (n, dy, b) ->
+                    b.add(n.input(0), b.ops().reshape(dy, n.input(0).shape()));
+            RULES.put("Reshape", likeInput);
+            RULES.put("Squeeze", likeInput);
+            RULES.put("Unsqueeze", likeInput);
+            RULES.put("Transpose", (n, dy, b) -> {
+                int[] permutation = n.attribute("perm", new int[0]);
+                int[] inverse = new int[permutation.length];
+                IntStream.range(0, permutation.length).forEach(axis -> inverse[permutation[axis]] = axis);
+                b.add(n.input(0), b.ops().transpose(dy, inverse));
+            });
+            RULES.put("Expand", (n, dy, b) -> b.add(n.input(0), dy));
+            RULES.put("Concat", (n, dy, b) -> {
+                int axis = axis(n, 0);
+                long[] sizes = n.inputs().stream()
+                        .mapToLong(part -> part.dim(axis).length())
+                        .toArray();
+                List<Value> parts = b.ops().split(dy, axis, sizes);
+                IntStream.range(0, sizes.length).forEach(i -> b.add(n.input(i), parts.get(i)));
+            });
+            RULES.put("Split", (n, dy, b) -> {
+                List<Value> parts = new ArrayList<>();
+                for (Value part : n.outputs()) {
+                    Value received = b.of(part);
+                    parts.add(received == null ? b.ops().zeros(part.shape()) : received);
+                }
+                int axis = axis(n, 0);
+                b.add(n.input(0), b.ops().concat(axis, parts.toArray(Value[]::new)));
+            });
+            RULES.put("Pad", (n, dy, b) -> { // as rows behind those of a matrix
+                long[] pads = b.ops().graph().longs(n.input(1));
+                if (pads.length != 2 || pads[0] != 0 || single(b, n.input(3)) != 0) {
+                    throw noRule("Pad but for rows behind others");
+                }
+                b.add(n.input(0), b.ops().dropRows(dy, pads[1], n.input(0).dim(0)));
+            });
+            RULES.put("Slice", (n, dy, b) -> {
+                long start = single(b, n.input(1));
+                int axis = n.input(0).shape().axis((int) single(b, n.input(3)));
+                long end = single(b, n.input(2));
+                if (start == 0 && end < 0 && axis == 0 && n.inputs().size() == 4) { // all rows but the last
+                    b.add(n.input(0), b.ops().padRows(dy, -end, n.input(0).dim(0)));
+                    return;
+                }
+                if (start < 0 || n.inputs().size() > 4 && single(b, n.input(4)) != 1) {
+                    throw noRule("Slice with a step or a negative start");
+                }
+                long after =
+                        n.input(0).dim(axis).length() - start - dy.dim(axis).length();
+                b.add(n.input(0), b.ops().pad(dy, axis, start, after));
+            });
+        }
+
+        private static void indexing() {
+            RULES.put("Gather", (n, dy, b) -> {
+                if (n.attribute("axis", 0) != 0) {
+                    throw noRule("Gather along axis " + n.attribute("axis", 0));
+                }
+                Value zeros = b.ops().zeros(n.input(0).shape());
+                b.add(n.input(0), b.ops().scatterNdAdd(zeros, b.ops().unsqueeze(n.input(1), -1), dy));
+            });
+            RULES.put("ScatterND", (n, dy, b) -> { // which adds: Operators has no other
+                b.add(n.input(0), dy);
+                whenWanted(b, n.input(2), () -> b.ops().gather(dy, b.ops().squeeze(n.input(1), -1)));
+            });
+            RULES.put(
+                    "GatherElements",
+                    (n, dy, b) -> b.add(
+                            n.input(0),
+                            b.ops().scatterElementsAdd(b.ops().zeros(n.input(0).shape()), n.input(1), dy, (int)
+                                    n.attribute("axis", 0L))));
+        }
+
+        private static void reductions() {
+            RULES.put(
+                    "ReduceSum",
+                    (n, dy, b) -> b.add(
+                            n.input(0),
+                            b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
+            RULES.put("ReduceMean", (n, dy, b) -> {
+                long count = 1;
+                for (long axis : b.ops().graph().longs(n.input(1))) {
+                    count *= n.input(0).dim((int) axis).length();
+                }
+                Value share = b.ops().mul(withReducedAxes(n, dy, b), 1f / count);
+                b.add(n.input(0), b.ops().expand(share, n.input(0).shape()));
+            });
+            RULES.put("Softmax", (n, dy, b) -> { // y (dy - sum(dy y))
+                Operators o = b.ops();
+                int axis = axis(n, -1);
+                b.add(n.input(0), o.mul(n.output(), o.sub(dy, o.reduceSum(o.mul(dy, n.output()), true, axis))));
+            });
+            RULES.put("LogSoftmax", (n, dy, b) -> { // dy - exp(y) sum(dy)
+                Operators o = b.ops();
+                int axis = axis(n, -1);
+                b.add(n.input(0), o.sub(dy, o.mul(o.exp(n.output()), o.reduceSum(dy, true, axis))));
+            });
+        }
+
+        private static void decoderParts() {
+            RULES.put("SimplifiedLayerNormalization", (n, dy, b) -> {
+                // y = x r s with r = 1/sqrt(mean(x^2)+eps):  dx = r (dy s - x r mean(dy s x r)),  ds = sum(dy x r)
+                Operators o = b.ops();
+                if (n.outputs().size() < 2) {
+                    throw noRule("SimplifiedLayerNormalization without its second result");
+                }
+                Value factor = n.outputs().get(1);
+                if (b.of(factor) != null) {
+                    throw noRule("SimplifiedLayerNormalization's second result");
+                }
+                Value normed = o.mul(n.input(0), factor);
+                whenWanted(b, n.input(1), () -> o.mul(dy, normed));
+                whenWanted(b, n.input(0), () -> {
+                    Value scaled = o.mul(dy, n.input(1));
+                    Value along = o.reduceMean(o.mul(scaled, normed), true, -1);
+                    return o.mul(factor, o.sub(scaled, o.mul(normed, along)));
+                });
+            });
+            RULES.put(
+                    "RotaryEmbedding",
+                    (n, dy, b) -> // a rotation: its transpose turns the other way
+                    b.add(
+                            n.input(0),
+                            b.ops().rotary(dy, n.input(1), n.input(2), b.ops().neg(n.input(3)))));
+        }
+
+        private static UnsupportedOperationException noRule(String operator) {
+            return new UnsupportedOperationException("no gradient rule for operator " + operator);
+        }
+
+        private static int axis(Node n, int otherwise) {
+            return n.input(0).shape().axis((int) n.attribute("axis", (long) otherwise));
+        }
+
+        private static long single(Backward b, Value constant) {
+            long[] values = b.ops().graph().longs(constant);
+            if (values.length != 1) {
+                throw noRule("Slice along several axes at once");
+            }
+            return values[0];
+        }
+
+        private static Value withReducedAxes(Node n, Value dy, Backward b) {
+            Shape kept = n.input(0).shape();
+            for (long axis : b.ops().graph().longs(n.input(1))) {
+                kept = kept.with((int) axis, Dim.ONE);
+            }
+            return b.ops().reshape(dy, kept);
+        }
+
+        private static void whenWanted(Backward b, Value operand, Supplier<Value> contribution) {
+            if (b.wants(operand)) {
+                b.add(operand, contribution.get());
+            }
+        }
+
+        /** How one operator passes the gradient of its results on to its operands. */
+        @FunctionalInterface
+        interface GradientRule {
+
+            /**
+             * Appends nodes that turn {@code dy} into contributions for {@code node}'s operands, and adds them to {@code backward}.
+             *
+             * @param dy gradient of the node's first result; null only for operators with several results, if only results
+             *     other than the first received a gradient
+             */
+            void propagate(Node node, Value dy, Backward backward);
+        }
     }
 }

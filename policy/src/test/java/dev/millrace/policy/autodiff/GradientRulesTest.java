@@ -2,6 +2,7 @@ package dev.millrace.policy.autodiff;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.policy.autodiff.ReverseMode.GradientRules;
 import dev.millrace.policy.autodiff.RuleCase.Expression;
 import dev.millrace.policy.autodiff.RuleCase.Input;
 import dev.millrace.policy.onnx.Dim;

@@ -3,6 +3,7 @@ package dev.millrace.policy.decoder;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.policy.decoder.DecodeGraph.TokenChoice;
 import dev.millrace.policy.onnx.ElementType;
 import dev.millrace.policy.onnx.GraphBuilder;
 import dev.millrace.policy.onnx.Operators;

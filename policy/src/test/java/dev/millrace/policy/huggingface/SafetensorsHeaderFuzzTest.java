@@ -2,6 +2,7 @@ package dev.millrace.policy.huggingface;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.policy.huggingface.SafetensorsFile.SafetensorsHeader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

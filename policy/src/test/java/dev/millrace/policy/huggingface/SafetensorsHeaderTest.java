@@ -3,7 +3,8 @@ package dev.millrace.policy.huggingface;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.policy.huggingface.SafetensorsHeader.Entry;
+import dev.millrace.policy.huggingface.SafetensorsFile.SafetensorsHeader;
+import dev.millrace.policy.huggingface.SafetensorsFile.SafetensorsHeader.Entry;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;

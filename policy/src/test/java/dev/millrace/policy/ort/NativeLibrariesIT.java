@@ -2,6 +2,7 @@ package dev.millrace.policy.ort;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.policy.ort.Ort.NativeLibraries;
 import dev.millrace.policy.session.Engine;
 import java.io.IOException;
 import java.io.InputStream;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.millrace.policy.ort.Ort.QuietRuntime;
 import org.junit.jupiter.api.Test;
 
 class QuietRuntimeTest {
