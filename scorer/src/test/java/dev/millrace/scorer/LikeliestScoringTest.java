@@ -27,6 +27,7 @@ import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import dev.millrace.schemas.rollout.ComparedDistribution;
+import dev.millrace.scorer.BatchScoring.LikeliestScoring;
 import dev.millrace.scorer.RolloutReading.Scorable;
 import java.time.Clock;
 import java.time.Instant;
