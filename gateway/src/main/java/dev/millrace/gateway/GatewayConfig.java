@@ -13,7 +13,7 @@ import java.util.Locale;
  * @param publicUrl URL for agents, if not host and port
  * @param tokenVariable environment variable with the bearer token of all calls; empty for none, on loopback only
  * @param sessions most open sessions
- * @param calls most concurrent calls; as many bodies are read besides
+ * @param calls most concurrent calls, and as many bodies being read
  * @param bodyBytes largest call body
  * @param bodyMs longest time to receive a body
  * @param bodyBytesPerSecond lowest receive rate after the first 2 s

@@ -90,7 +90,7 @@ final class GatewayServer implements AutoCloseable {
                     "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
                     e);
         }
-        // calls, as many bodies next to them, and whoever has not sent that much yet
+        // calls, as many bodies next to them, and clients that have not sent that much yet
         this.threads = new RequestThreads("gateway", 2 * config.calls() + MOST_UNREAD, null);
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);
@@ -353,7 +353,7 @@ final class GatewayServer implements AutoCloseable {
         byte[] body = JSON.writeValueAsBytes(answer);
         exchange.getResponseHeaders().set("Content-Type", "application/json");
         exchange.sendResponseHeaders(status, body.length);
-        writes.write(exchange.getResponseBody(), body); // flushed before what is left of the call's body is read away
+        writes.write(exchange.getResponseBody(), body); // flushed before the rest of the call's body is drained
     }
 
     @Override

@@ -305,7 +305,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
 
         /**
          * True if the power law explains most of the variance, alpha is negative in almost all fits, and an
-         * exponential explains no more.
+         * exponential no longer explains.
          */
         boolean isSupported() {
             return rSquared >= GOOD && alpha.high() < 0 && alpha.low() < 0 && rSquared >= exponentialRSquared;

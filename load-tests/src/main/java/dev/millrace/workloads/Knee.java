@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The rate beyond which more load brings no more throughput: {@code max_i min(offered_i, achieved_i)}.
+ * The rate at which throughput saturates: {@code max_i min(offered_i, achieved_i)}.
  *
  * <p>Disturbed or overloaded points achieve less and do not decide; what is achieved beyond the offer was backlog and
  * does not count.

@@ -1,7 +1,7 @@
 package dev.millrace.scorer;
 
 /**
- * A policy that stays as it is while the run continues: a version of the run, or a decoder on disk; or none.
+ * A fixed policy: a version of the run, a decoder on disk, or none.
  *
  * @param version version of the run, which the log must still hold; -1 for none
  * @param directory Hugging Face directory with the run's vocabulary; empty for none

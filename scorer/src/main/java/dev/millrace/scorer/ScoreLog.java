@@ -120,7 +120,7 @@ final class ScoreLog implements AutoCloseable {
         try {
             return consumer.poll(limit);
         } catch (WakeupException e) {
-            return ConsumerRecords.empty(); // whoever woke us has set what we look at next
+            return ConsumerRecords.empty(); // the thread that woke us has set the next check
         } catch (FencedInstanceIdException e) {
             throw takenOver(e);
         }
@@ -140,7 +140,7 @@ final class ScoreLog implements AutoCloseable {
             List<Score> made,
             @Nullable Serving serving,
             BooleanSupplier stopped) {
-        // with the leader's epoch of each, by which it is found out where a log that lost its end goes another way
+        // with each leader epoch, to detect where a truncated log diverges
         Map<TopicPartition, OffsetAndMetadata> progress = new HashMap<>(read.nextOffsets());
         progress.keySet().retainAll(read.partitions());
         try {
@@ -172,7 +172,7 @@ final class ScoreLog implements AutoCloseable {
         }
     }
 
-    /** What the log says is where we are, whatever became of the last transaction. */
+    /** Takes the position from the log, so an uncertain last transaction does not matter. */
     private void seekToCommitted() {
         committed = consumer.committed(consumer.assignment());
         for (TopicPartition partition : consumer.assignment()) {

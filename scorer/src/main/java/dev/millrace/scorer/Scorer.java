@@ -62,13 +62,13 @@ import org.slf4j.MDC;
 /**
  * The role that scores: reads rollouts as they come and writes what the learner's engine thinks of their tokens.
  *
- * <p>Whatever one poll gives is scored together and committed together, so batches grow with the load. A rollout that
+ * <p>The rollouts of one poll are scored together and committed together, so batches grow with the load. A rollout that
  * cannot be read is skipped and counted here; the topology reads the same record and dead-letters it.
  *
  * <p>What it says of itself has, too, how the log-probs that each generator sends differ from those of the version that it
  * names: see {@code admission.quarantine}.
  *
- * <p>A scorer of another {@link ScorerPurpose} scores under one policy that stays as it is.
+ * <p>A scorer of another {@link ScorerPurpose} scores under one fixed policy.
  *
  * <p>Meters: {@code millrace.scorer.tokens} (response tokens scored), {@code .rollouts}, {@code .unavailable} (scores
  * without OLD), {@code .skipped.rollouts} by reason, {@code .idle.seconds} (waiting for rollouts), and the gauge
@@ -307,7 +307,7 @@ public final class Scorer implements AutoCloseable {
     }
 
     /**
-     * Scores rollouts under one policy that stays as it is: a reference, or a teacher.
+     * Scores rollouts under one fixed policy: a reference, or a teacher.
      *
      * <p>Log-probs are under the rollout's temperature, over its kept tokens where policies are compared over these, and 0 at
      * masked tokens. A rollout that is longer than the policy's
@@ -467,7 +467,7 @@ public final class Scorer implements AutoCloseable {
      * liar, and one that keeps its cache over a change of weights has log-probs between two versions. Confined to the scoring thread.
      */
     static final class ReportedLogProbs {
-        /** Of whom something is remembered until the next record: more ids than that are made up. */
+        /** Most generators remembered until the next record; a longer list comes from forged ids. */
         private static final int MAX_GENERATORS = 1_000;
 
         private final Map<String, ComparedLogProbs> compared = new TreeMap<>();

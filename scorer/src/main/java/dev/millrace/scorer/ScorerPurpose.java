@@ -7,9 +7,9 @@ import dev.millrace.schemas.run.RunTopics;
 public enum ScorerPurpose {
     /** Importance ratios: the versions that sampled and the newest. */
     LEARNER("scorer"),
-    /** KL: a policy that stays as it is. */
+    /** KL: a fixed policy. */
     REFERENCE("reference"),
-    /** Imitation: another policy that stays as it is. */
+    /** Imitation: another fixed policy. */
     TEACHER("teacher");
 
     private final String role;

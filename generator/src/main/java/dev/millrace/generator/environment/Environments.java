@@ -53,9 +53,9 @@ public final class Environments {
     }
 
     /**
-     * That of a task, and others beside it.
+     * Returns the environment of a task together with others.
      *
-     * @param others of which one may be the task's own
+     * @param others may include the task's own
      * @throws IllegalArgumentException if two different ones have the same name
      */
     public static Environments of(Task task, List<Environment> others, RewardFunction reward) {

@@ -1,5 +1,5 @@
 /**
- * Tasks and environments: what is asked, how it continues, and what the answer is worth.
+ * Tasks and environments: the prompt, the dialogue, and the reward of the answer.
  *
  * <p>To add an environment:
  * <ol>

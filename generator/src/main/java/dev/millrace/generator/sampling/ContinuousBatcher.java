@@ -57,8 +57,8 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /**
-     * @param prepared of the configured precision, to which whoever loads weights may add them
-     * @param beside whose thread computes keys and values again beside sampling
+     * @param prepared of the configured precision; loaders of weights may add to them
+     * @param beside whose thread recomputes keys and values in parallel to sampling
      */
     ContinuousBatcher(
             Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared, Executor beside) {
@@ -174,13 +174,13 @@ final class ContinuousBatcher implements AutoCloseable {
         }
     }
 
-    /** Takes what was computed again beside sampling; says whether nothing is being computed any more. */
+    /** Takes the results recomputed in parallel to sampling; returns true when no recomputation is running. */
     boolean takeRenewed() {
         return renewal.take(slots, heldVersion);
     }
 
     /**
-     * Has sequences that are under other weights computed again, beside sampling. Between two calls, by the owner.
+     * Recomputes sequences of other weights in parallel to sampling. Between two calls, by the owner.
      *
      * @param weights of {@code version}, the newest
      */
@@ -415,7 +415,7 @@ final class ContinuousBatcher implements AutoCloseable {
             }
         }
 
-        /** Milliseconds for so many, infinite as long as that is not known. */
+        /** Milliseconds for this many, infinite until that is known. */
         double millisFor(long count) {
             return count == 0 ? 0 : tokens == 0 ? Double.POSITIVE_INFINITY : count * nanos / tokens / 1e6;
         }

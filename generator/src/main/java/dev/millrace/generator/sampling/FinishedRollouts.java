@@ -26,7 +26,7 @@ final class FinishedRollouts {
     private final GeneratorMeters meters;
     private final RolloutWriter writer;
     private final PromptSource prompts;
-    private final List<Finished> judging = new ArrayList<>(); // whoever rewards them has not answered yet
+    private final List<Finished> judging = new ArrayList<>(); // the verifier has not answered yet
     private List<Finished> judged = new ArrayList<>();
     private long committedAtMs;
 

@@ -78,7 +78,7 @@ final class GeneratorMeters {
         return servedVersion;
     }
 
-    /** Responses that are over and wait for whoever rewards them. */
+    /** Finished responses that wait for their verifier. */
     void unjudged(int responses) {
         unjudged = responses;
     }

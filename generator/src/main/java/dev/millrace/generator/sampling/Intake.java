@@ -73,7 +73,7 @@ final class Intake {
         begin(slot, held, 0);
     }
 
-    /** The slot begins its own again, which has so many tokens by now. */
+    /** Restarts the slot's own sequence, which has this many tokens by now. */
     void beginAgain(int slot, int known) {
         begin(slot, 1, known);
     }

@@ -22,7 +22,7 @@ final class PrefixCache {
     /**
      * What there is of a prompt.
      *
-     * @param tokens so many of its first ones
+     * @param tokens how many of its first ones
      */
     record Found(HeldPrefix held, int tokens) {}
 

@@ -47,7 +47,7 @@ public final class PromptSource implements AutoCloseable {
 
     /** What the group says of this one. */
     public enum Membership {
-        /** It counts on it: whoever takes over will begin after this moment. */
+        /** The caller relies on it: the next owner begins after this moment. */
         CONFIRMED,
         /** It says nothing now; ask again after the next {@link #poll}. */
         NOT_NOW,
@@ -180,7 +180,7 @@ public final class PromptSource implements AutoCloseable {
         return queue.element().request().getAdmittedVersion();
     }
 
-    /** Whether the next sample is of a group of which another one was begun. */
+    /** Whether the next sample belongs to a group that was begun. */
     boolean hasBegunGroup() {
         return nextSample > 0;
     }
@@ -198,14 +198,14 @@ public final class PromptSource implements AutoCloseable {
         return sequence;
     }
 
-    /** Takes the next prompt with all of its samples, none of which was begun; there must be one. */
+    /** Takes the next prompt with all of its samples, all not begun; there must be one. */
     public AcceptedPrompt takePrompt() {
         AcceptedPrompt prompt = queue.remove();
         queuedSamples -= prompt.request().getSamples();
         return prompt;
     }
 
-    /** Gives up the prompts of which no sample has been begun. */
+    /** Gives up the prompts without a begun sample. */
     void dropNotBegun() {
         AcceptedPrompt begun = nextSample > 0 ? queue.element() : null;
         queue.clear();
@@ -372,7 +372,7 @@ public final class PromptSource implements AutoCloseable {
      * Which prompts are finished, and up to where that may be committed: an offset of a partition only when every earlier
      * prompt of the partition is finished.
      *
-     * <p>So a generator that dies loses no prompt: whoever takes over reads again from the first unfinished one. Prompts
+     * <p>So a generator that dies loses no prompt: the next owner reads again from the first unfinished one. Prompts
      * after it that were finished already are then sampled a second time, under the same rollout ids.
      */
     static final class CommittablePrompts {
@@ -433,8 +433,8 @@ public final class PromptSource implements AutoCloseable {
         /**
          * What may be committed and was not handed out before, by partition.
          *
-         * @param named of which the offset is wanted also where it is as before
-         * @param mark kept with each offset, by which it is found out whether they were committed
+         * @param named partitions whose offset is wanted even if unchanged
+         * @param mark kept with each offset, to detect whether they were committed
          */
         Map<TopicPartition, OffsetAndMetadata> takeOffsets(Set<TopicPartition> named, String mark) {
             Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();

@@ -179,7 +179,7 @@ final class ResidentVersions {
         return newest == null ? -1 : newest.version();
     }
 
-    /** The version before it, with which sequences in flight are still to be finished. */
+    /** The previous version, which finishes the sequences in flight. */
     OptionalLong olderVersion() {
         return older == null ? OptionalLong.empty() : OptionalLong.of(older.version());
     }

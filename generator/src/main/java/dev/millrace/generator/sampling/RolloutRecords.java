@@ -73,7 +73,7 @@ final class RolloutRecords {
                 .build();
     }
 
-    /** Whoever wrote neighbouring tokens wrote one turn; the mask says who wrote what. */
+    /** Neighbouring tokens by the same writer form one turn; the mask names the writer. */
     static List<Turn> turnsOf(byte[] mask) {
         List<Turn> turns = new ArrayList<>();
         int start = 0;

@@ -120,7 +120,7 @@ public final class RolloutSampler implements AutoCloseable {
                 .toList();
     }
 
-    /** The oldest version by which one of them continues now; where all wait for their environments, any of theirs. */
+    /** The oldest version that samples one of them now; where all wait for their environments, any of theirs. */
     private static long oldest(Set<RunningSequence> sampling, ToLongFunction<RunningSequence> next) {
         return sampling.stream()
                 .filter(sequence -> !sequence.waits())

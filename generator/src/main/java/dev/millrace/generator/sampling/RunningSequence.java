@@ -31,7 +31,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One rollout being sampled: its tokens, who wrote them, under which version and with which log-prob.
+ * One rollout being sampled: its tokens with their writers, versions and log-probs.
  *
  * <p>Positions of the whole sequence count from the first prompt token, response positions from the first token after
  * the prompt. A token is <em>known</em> once it is in the sequence, and <em>held</em> once the engine's slot has it too;
@@ -136,7 +136,7 @@ final class RunningSequence implements Transcript {
         held = tokens;
     }
 
-    /** So many of its first tokens need not be taken in, since they were kept of another sequence. */
+    /** Skips the prefill of this many first tokens, which another sequence left in the cache. */
     void reuse(int tokens) {
         reused = tokens;
     }
@@ -544,7 +544,7 @@ final class RunningSequence implements Transcript {
             return length;
         }
 
-        /** Whether so many more have room. */
+        /** Whether this many more fit. */
         boolean fit(int more) {
             return length + more <= most;
         }

@@ -90,7 +90,7 @@ final class SamplingLoop implements PromptSource.Moves {
                 precision == Precision.INT8 ? "int8" : null);
     }
 
-    /** Its prompts; whoever made the loop closes them. */
+    /** Its prompts; the creator of the loop closes them. */
     PromptSource prompts() {
         return prompts;
     }
@@ -242,7 +242,7 @@ final class SamplingLoop implements PromptSource.Moves {
                     config.drainMs());
         }
         finished.settle();
-        batcher.dropAll(); // what is left is sampled again by whoever takes its prompts
+        batcher.dropAll(); // the next owner of its prompts samples the rest again
         finished.giveUpUnjudged();
         leaving = true;
         finished.write(serving());

@@ -68,7 +68,7 @@ final class SamplingRole implements AutoCloseable {
     }
 
     /**
-     * Follows the newest weights; whoever gets it closes it.
+     * Follows the newest weights; the caller closes it.
      *
      * @param prepare what is done to weights before they are sampled with
      */

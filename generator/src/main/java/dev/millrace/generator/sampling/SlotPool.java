@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class SlotPool implements AutoCloseable {
     private final List<ContinuousBatcher> parts = new ArrayList<>();
-    private final ExecutorService threads; // beside the owner's, which computes too
+    private final ExecutorService threads; // in addition to the owner's, which computes too
     private final ExecutorService renewing; // one thread for each part at most, and none as long as nothing is renewed
     private final WeightUpdate weightUpdate;
     private final CacheOnSwap cacheOnSwap;
@@ -42,7 +42,7 @@ final class SlotPool implements AutoCloseable {
         this(engine, shape, config, config.prepared(engine));
     }
 
-    /** @param prepared of the configured precision, to which whoever loads weights may add them */
+    /** @param prepared of the configured precision; loaders of weights may add to them */
     SlotPool(Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared) {
         this.weightUpdate = config.weightUpdate();
         this.cacheOnSwap = config.cacheOnSwap();
@@ -97,7 +97,7 @@ final class SlotPool implements AutoCloseable {
         return isBeside;
     }
 
-    /** Takes what was computed again beside sampling; says whether nothing is being computed any more. */
+    /** Takes the results recomputed in parallel to sampling; returns true when no recomputation is running. */
     boolean takeRenewed() {
         boolean isOver = true;
         for (ContinuousBatcher part : parts) {
@@ -107,7 +107,7 @@ final class SlotPool implements AutoCloseable {
     }
 
     /**
-     * Has sequences that are under other weights computed again, beside sampling. Between two calls.
+     * Recomputes sequences of other weights in parallel to sampling. Between two calls.
      *
      * @param weights of {@code version}, the newest
      */
@@ -161,7 +161,7 @@ final class SlotPool implements AutoCloseable {
         }
     }
 
-    /** Puts a sequence into a free slot, beside one of the same prompt where there is room, else where the fewest are. */
+    /** Puts a sequence into a free slot, next to one of the same prompt where there is room, else into the emptiest part. */
     void add(RunningSequence sequence) {
         parts.stream()
                 .filter(ContinuousBatcher::hasRoom)

@@ -85,7 +85,7 @@ public final class SlotTurnEngine implements TurnEngine {
      * @param weights stay the caller's
      * @param shape of the policy
      * @param tokenizer of its text
-     * @param prepared of the configured precision, to which whoever loads weights adds them
+     * @param prepared of the configured precision; loaders of weights add to them
      * @param prefixBytes memory for what is kept of answers, so that a prompt that continues from one takes in only what is new; 0 for none
      * @throws IllegalArgumentException if weights are to be taken up at the end of groups, which sessions have no end of
      */
@@ -117,7 +117,7 @@ public final class SlotTurnEngine implements TurnEngine {
     }
 
     /**
-     * Makes one, whose weights are prepared beside it by whoever loads them.
+     * Makes one whose weights their loader prepares.
      *
      * @param prefixBytes as above
      * @throws IllegalArgumentException as above

@@ -17,7 +17,7 @@ import java.util.concurrent.CompletableFuture;
  */
 public interface TurnEngine extends AutoCloseable {
 
-    /** Is told of tokens as they come. */
+    /** Receives tokens as they are sampled. */
     @FunctionalInterface
     interface TokenListener {
         /** Nobody is told. */
@@ -36,7 +36,7 @@ public interface TurnEngine extends AutoCloseable {
     @FunctionalInterface
     interface Door {
         /**
-         * Opens it; whoever asks for it closes it.
+         * Opens it; the caller closes it.
          *
          * @param weights that are followed; the caller's
          * @param shape of the policy
@@ -73,7 +73,7 @@ public interface TurnEngine extends AutoCloseable {
     /** The version that what is begun now is sampled with; -1 where it cannot say yet. */
     long version();
 
-    /** The version before it, with which answers that are under way are finished while others begin; empty if there is none. */
+    /** The previous version, which finishes answers under way while others begin; empty if there is none. */
     default OptionalLong olderVersion() {
         return OptionalLong.empty();
     }

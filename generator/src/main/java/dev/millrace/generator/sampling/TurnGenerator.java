@@ -40,7 +40,7 @@ import org.slf4j.LoggerFactory;
  * environment token by token; where that reacts, what the engine sampled behind is left out, and it is asked again. So an environment
  * that reacts in the middle costs calls, and one that ends with a stop costs one.
  *
- * <p>Commits, quarantine and meters are as a generator's; those of the engine are beside.
+ * <p>Commits, quarantine and meters are a generator's; the engine has its own meters.
  */
 public final class TurnGenerator implements AutoCloseable {
     private final LogConnection connection;
@@ -178,7 +178,7 @@ public final class TurnGenerator implements AutoCloseable {
             this.finished = new FinishedRollouts(config, meters, writer, prompts);
         }
 
-        /** Its prompts; whoever made the loop closes them. */
+        /** Its prompts; the creator of the loop closes them. */
         PromptSource prompts() {
             return prompts;
         }
@@ -360,7 +360,7 @@ public final class TurnGenerator implements AutoCloseable {
                         config.drainMs());
             }
             finished.settle();
-            drop(Set.copyOf(playing.keySet())); // what is left is sampled again by whoever takes its prompts
+            drop(Set.copyOf(playing.keySet())); // the next owner of its prompts samples the rest again
             finished.giveUpUnjudged();
             leaving = true;
             finished.write(serving());

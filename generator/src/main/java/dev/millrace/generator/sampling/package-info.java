@@ -6,7 +6,7 @@
  * <li>A token is of the version whose weights the call that sampled it was made with, and version spans say so. With
  *     {@code cache_on_swap: recompute} a span's log-probs are exactly that version's.</li>
  * <li>Log-probs are those of the distribution that was sampled from. The record says which: RAW, TEMPERED or TRUNCATED,
- *     the last with the log-probs before truncation beside.</li>
+ *     the last together with the log-probs before truncation.</li>
  * <li>A rollout is a function of its request, its sample index and the weights: not of its slot, its company, or how many
  *     tokens a call advances. Draws are by position, so sampling it again gives the same rollout.</li>
  * <li>Nothing environments say is ever trained on: mask 0, log-prob 0, a turn of its own.</li>

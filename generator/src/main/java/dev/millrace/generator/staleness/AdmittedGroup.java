@@ -52,7 +52,7 @@ final class AdmittedGroup {
         return PackedMask.of(mask);
     }
 
-    /** As it is kept on the log. */
+    /** The form kept on the log. */
     ReleasedGroup record() {
         return new ReleasedGroup(
                 groupId, pack(underWay), pack(refused), admittedVersion, releasedAtMs, releases, partition, offset);

@@ -94,7 +94,7 @@ final class ControllerLog implements AutoCloseable {
     }
 
     /**
-     * Takes over from whoever admitted before, and finds its place.
+     * Takes over from the previous admission, and finds its place.
      *
      * @param room samples that may be under way at most, should the log not be whole any more
      * @return what the last admission of this run and epoch left, or nothing; from here on, {@link #poll} gives what was written
@@ -119,7 +119,7 @@ final class ControllerLog implements AutoCloseable {
                 : Optional.empty();
     }
 
-    /** After taking over, which aborts whatever was left open. */
+    /** After taking over, which aborts an open transaction. */
     private ReleasedSamples read(long room) {
         AdmissionTable table = AdmissionTable.read(connection);
         ofOlderEpochs = table.keysOfOlderEpochs();
@@ -176,7 +176,7 @@ final class ControllerLog implements AutoCloseable {
         return samples;
     }
 
-    /** The group has the leader's epoch, too, by which it is found out where a log that lost its end goes another way. */
+    /** The group also has the leader epoch, to detect where a truncated log diverges. */
     private void seek(TopicPartition partition, long position, @Nullable OffsetAndMetadata committed) {
         if (committed != null && committed.offset() == position) {
             log.consumer().seek(partition, committed);
@@ -206,7 +206,7 @@ final class ControllerLog implements AutoCloseable {
         return floor;
     }
 
-    /** From where on rollouts of samples under way lie, as it is kept; a partition that is not there, from its beginning. */
+    /** The first offsets of rollouts of samples under way; a missing partition starts at its beginning. */
     Map<TopicPartition, Long> rolloutFloor() {
         return rolloutFloor;
     }
@@ -316,7 +316,7 @@ final class ControllerLog implements AutoCloseable {
         log.close();
     }
 
-    /** The topic {@code admission} as it is now: the groups of this epoch and its counts. */
+    /** The current state of the topic {@code admission}: the groups of this epoch and its counts. */
     static final class AdmissionTable {
         private static final Logger LOG = LoggerFactory.getLogger(AdmissionTable.class);
         private static final String COUNTS = "counts/";

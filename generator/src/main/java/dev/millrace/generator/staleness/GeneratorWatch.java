@@ -34,7 +34,7 @@ final class GeneratorWatch implements AutoCloseable {
 
     static final String LOG_PROBS = "log-probs";
 
-    /** Of whom something is remembered: more ids than that are made up. */
+    /** Most generators remembered; a longer list comes from forged ids. */
     private static final int MAX_GENERATORS = 10_000;
 
     private final LogConnection connection;
@@ -67,7 +67,7 @@ final class GeneratorWatch implements AutoCloseable {
         }
     }
 
-    /** A record of a generator was refused, one of so many; why, with the sentence. */
+    /** Counts a refused record of a generator, with its reason and sentence. */
     void refused(String generatorId, long of, String reason) {
         if (standing.containsKey(generatorId)
                 || refused.size() >= MAX_GENERATORS && !refused.containsKey(generatorId)) {
@@ -98,7 +98,7 @@ final class GeneratorWatch implements AutoCloseable {
         LogProbDifference difference = differences.computeIfAbsent(generatorId, id -> new LogProbDifference(config));
         difference.add(sums);
         if (difference.isEnough()) {
-            differences.remove(generatorId); // what comes is judged by itself
+            differences.remove(generatorId); // later records are judged by themselves
             difference.tooMuch().ifPresent(sentence -> put(generatorId, LOG_PROBS, sentence));
         }
     }

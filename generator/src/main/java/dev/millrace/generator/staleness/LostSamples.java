@@ -63,7 +63,7 @@ final class LostSamples implements AutoCloseable {
     private final LostSamplesSearch search;
     private final Counter counter;
     private final long everyNanos;
-    /** Groups of which samples were lost and are under way still. */
+    /** Groups with lost samples that are still under way. */
     private final Set<String> lostBefore = new HashSet<>();
     /** By partition that has an alarm, the groups that it is about. */
     private final Map<TopicPartition, Set<String>> alarms = new HashMap<>();
@@ -176,7 +176,7 @@ final class LostSamples implements AutoCloseable {
         }
     }
 
-    /** Samples of a request that are under way since that release, and of which there is no rollout. */
+    /** Samples of a request that are under way since that release and have no rollout. */
     private static long missing(Asked request, Set<String> rolloutIds, ReleasedSamples samples) {
         return samples.underWay(request.groupId())
                 .filter(group -> group.releases() == request.releases())
@@ -264,7 +264,7 @@ final class LostSamples implements AutoCloseable {
          * @param rolloutEnds where rollouts end
          * @param deadLetterEnds where dead letters end, asked after the offsets: a request that was refused is not lost
          * @param waiting requests that generators have still to answer
-         * @param gone requests of which nothing will come any more
+         * @param gone requests that will produce nothing further
          * @param rolloutIds of these, the samples that lie on rollouts
          * @param removed rollouts that retention has removed and that may have been theirs, for a sentence; empty if none: only then
          *     is a sample lost that is not there
@@ -323,7 +323,7 @@ final class LostSamples implements AutoCloseable {
                 return Optional.of(search(asked, opened()));
             } catch (WakeupException e) {
                 return Optional.empty(); // it is being closed
-            } catch (RuntimeException e) { // admission continues, whatever is wrong with the search
+            } catch (RuntimeException e) { // admission continues even if the search fails
                 LOG.warn(
                         "what there is of requests that are overdue cannot be read now, which is tried again: {}",
                         e.toString());
@@ -531,7 +531,7 @@ final class LostSamples implements AutoCloseable {
 
         private final long limitNanos;
         private final Map<String, Age> ages = new HashMap<>();
-        /** Where rollouts ended before whatever was released since the last look. */
+        /** The end of rollouts before anything was released since the last look. */
         private Map<TopicPartition, Long> floor = Map.of();
 
         private Map<TopicPartition, Long> ends = Map.of();
@@ -590,7 +590,7 @@ final class LostSamples implements AutoCloseable {
             return lower;
         }
 
-        /** A group was looked for and there is no more to be done about it now. */
+        /** A group was searched for, and the search is complete for now. */
         void looked(String groupId, boolean isFound, long nowNanos) {
             Age age = ages.get(groupId);
             if (age != null) {

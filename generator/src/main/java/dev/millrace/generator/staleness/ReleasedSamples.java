@@ -101,7 +101,7 @@ final class ReleasedSamples {
         }
     }
 
-    /** Ordinals below this one were used, in whatever epoch. */
+    /** Ordinals below this one were used, in any epoch. */
     void usedOrdinalsBelow(long ordinal) {
         nextOrdinal = Math.max(nextOrdinal, ordinal);
     }
@@ -154,7 +154,7 @@ final class ReleasedSamples {
         due.add(groupId);
     }
 
-    /** The next group that is to be released again, of which something is under way; empty if none is due. */
+    /** The next group to release again that still has samples under way; empty if none is due. */
     Optional<AdmittedGroup> takeDue() {
         while (!due.isEmpty()) {
             String groupId = due.iterator().next();
@@ -337,13 +337,13 @@ final class ReleasedSamples {
         }
     }
 
-    /** A group of which something is under way; empty if there is none of the name. */
+    /** A group with samples under way; empty if no group has the name. */
     Optional<AdmittedGroup> underWay(String groupId) {
         return Optional.ofNullable(groups.get(groupId))
                 .filter(group -> !group.underWay().isEmpty());
     }
 
-    /** The groups of which something is under way, in no order. */
+    /** The groups with samples under way, in no order. */
     List<AdmittedGroup> groupsUnderWay() {
         List<AdmittedGroup> found = new ArrayList<>();
         for (AdmittedGroup group : groups.values()) {
@@ -413,7 +413,7 @@ final class ReleasedSamples {
 
         /**
          * @param settledThrough the last batch that was consumed; -1 if none was
-         * @param starved batches that made no version, and of which it is not known yet what was in them
+         * @param starved batches that made no version and whose content is not known yet
          */
         WaitingBatches(long settledThrough, Collection<Long> starved) {
             this.settledThrough = settledThrough;
@@ -476,7 +476,7 @@ final class ReleasedSamples {
             return settledThrough;
         }
 
-        /** Those that made no version, and of which it is not known yet what was in them; lowest first. */
+        /** Batches that made no version and whose content is not known yet; lowest first. */
         List<Long> starved() {
             return List.copyOf(starved);
         }

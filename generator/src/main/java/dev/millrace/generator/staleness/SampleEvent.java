@@ -23,7 +23,7 @@ sealed interface SampleEvent {
     /** A record of a sample was refused because its generator is in quarantine: somebody else is to sample it. */
     record Quarantined(SampleName sample) implements SampleEvent {}
 
-    /** A request was refused, so none of its samples comes. */
+    /** A request was refused, so its samples never arrive. */
     record RequestRefused(String groupId, String reason) implements SampleEvent {}
 
     /** A refused record of a sample was put back on its topic. */

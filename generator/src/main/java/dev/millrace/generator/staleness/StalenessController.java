@@ -211,7 +211,7 @@ public final class StalenessController implements AutoCloseable {
         meters.show(samples, generators.size());
     }
 
-    /** A new epoch's first version repeats a batch of the older one, of which nothing is under way here. */
+    /** A new epoch's first version repeats a batch of the older one, which has nothing under way here. */
     private void consumed(PolicyVersion version) {
         if (version.getParentEpoch() == null) {
             samples.consumedThrough(version.getBatchId());
@@ -415,7 +415,7 @@ public final class StalenessController implements AutoCloseable {
     }
 
     /**
-     * What admission shows of itself: {@link #show} by its thread, read by whoever scrapes.
+     * Meters of admission: its thread calls {@link #show}, scrapers read.
      *
      * <p>Gauges {@code millrace.admission.released.samples}, {@code .lost.samples}, {@code .settled.samples} (consumed by the learner, or
      * lost), {@code .released.again.samples}, {@code .under.way.samples} and {@code .unknown.records}, all of this epoch, and {@code
@@ -467,7 +467,7 @@ public final class StalenessController implements AutoCloseable {
                     .register(meters);
         }
 
-        /** As it is now. */
+        /** The current value. */
         void show(ReleasedSamples samples, int generatorsInQuarantine) {
             counts = samples.counts(Map.of());
             underWay = samples.underWay();
@@ -648,7 +648,7 @@ public final class StalenessController implements AutoCloseable {
         /**
          * Whose fault a refused rollout is.
          *
-         * @param of one of so many records that the generator sent since the one that was refused before
+         * @param of records that the generator sent since the previous refused one
          * @param reason why, with the sentence
          */
         record Blame(String generatorId, long of, String reason) {}
@@ -687,7 +687,7 @@ public final class StalenessController implements AutoCloseable {
                         ? serving.getCompared()
                         : List.of();
             } catch (MalformedRecordException e) {
-                return List.of(); // whoever looks at who serves what says so
+                return List.of(); // the reader of the serving records reports it
             }
         }
 

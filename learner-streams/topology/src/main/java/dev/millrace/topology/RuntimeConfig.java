@@ -93,7 +93,7 @@ public record RuntimeConfig(
         }
     }
 
-    /** Time after which the engine commits whatever was read, though nothing was made of it. */
+    /** Time after which the engine commits consumed offsets, even without output. */
     long engineCommitIntervalMs() {
         return STATE_INTERVALS * commitIntervalMs;
     }

@@ -45,7 +45,7 @@ public record EnginePlan(
         return placement.packs() || device.kind() != Device.Kind.CPU;
     }
 
-    /** Copies of the weights besides the trained ones. */
+    /** Copies of the weights in addition to the trained ones. */
     public int moreCopies(Device device) {
         int ready = makesReady(device) ? 1 : 0;
         return precision == Precision.F32 ? ready : 1 + 2 * ready;

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param update one step of AdamW over all parameters
  * @param step gradient and update of the same round
  * @param pack the weights that a step wrote put into the graphs that generate; null where they are fed
- * @param takeUp for how long sampling waits for a version that is made ready beside it; null where nothing is made ready
+ * @param takeUp how long sampling waits for a version prepared in parallel; null where nothing is prepared
  * @param decodeAndScore how far the log-probs of the sampled tokens are from what scoring says of them
  * @param deviceAndCpu how far scoring on the device is from scoring on the CPU; null where the device is the CPU
  * @param gradientGap how far a sequence's gradient on the device is from that on the CPU, relative to its norm; likewise

@@ -17,7 +17,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@link EngineWork} in rounds, in each of which every piece comes once: what else runs on the machine meets all of them alike.
+ * {@link EngineWork} in rounds. Each round runs every piece once, so other load on the machine affects all of them alike.
  * Not thread-safe.
  */
 public final class EngineTrial implements AutoCloseable {

@@ -22,7 +22,7 @@ import java.util.regex.PatternSyntaxException;
  *
  * <p>A layer W becomes {@code W + s (B A)} with {@code s = alpha / r}, or {@code alpha / sqrt(r)} with {@code use_rslora}
  * (Kalajdzievski, 2023). As in PEFT, {@code rank_pattern} and {@code alpha_pattern} hold for the layers whose name their
- * expression ends; the first that does counts. Whatever else changes the computation is refused by its key.
+ * expression ends; the first that does counts. Any other key that changes the computation is refused.
  */
 public final class AdapterDirectory {
     static final String CONFIG = "adapter_config.json";
@@ -61,7 +61,7 @@ public final class AdapterDirectory {
 
     private static final String START = "init_lora_weights";
 
-    /** Initial values that leave the base as it is; the others, such as pissa, put a part of it into the adapter. */
+    /** Initial values that do not change the base; others, such as pissa, move a part of it into the adapter. */
     private static final Set<String> PLAIN_STARTS = Set.of("", "true", "false", "gaussian", "eva", "orthogonal");
 
     private final Path directory;

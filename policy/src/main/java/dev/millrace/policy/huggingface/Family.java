@@ -35,7 +35,7 @@ record Family(String modelType, String architecture, Window window, Set<Trait> t
         EXPERTS
     }
 
-    /** Which layers have a sliding window, and by which keys. */
+    /** The layers with a sliding window, and the keys that name them. */
     enum Window {
         /** None; {@code sliding_window} must be left out. */
         NONE,

@@ -147,7 +147,7 @@ final class Interpreter {
         Object run();
     }
 
-    /** What goes wrong within says this line, unless it says one. */
+    /** Adds this line to an error from within that names none. */
     private static <T> T located(Work<T> work, int line) {
         try {
             return work.run();

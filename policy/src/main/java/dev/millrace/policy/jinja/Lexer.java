@@ -118,7 +118,7 @@ final class Lexer {
         return source.length();
     }
 
-    /** What is left of the data before code. */
+    /** The data before code, after trimming. */
     private String kept(String data, char sign, boolean isVariable) {
         if (sign == '-') {
             return strippedRight(data);

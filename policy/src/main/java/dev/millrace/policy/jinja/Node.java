@@ -32,7 +32,7 @@ sealed interface Node {
 
     record Set(Target target, Expression value) implements Statement {}
 
-    /** @param filters by which the text of the body goes, outermost last */
+    /** @param filters applied to the text of the body, outermost last */
     record SetBlock(Target target, List<Filter> filters, List<Statement> body) implements Statement {}
 
     record FilterBlock(List<Filter> filters, List<Statement> body) implements Statement {}
@@ -106,7 +106,7 @@ sealed interface Node {
     /** {@code a < b < c}: each holds, and each operand is found once. */
     record Compare(Expression first, List<String> operators, List<Expression> others, int line) implements Expression {}
 
-    /** @param otherwise null where nothing is what is left */
+    /** @param otherwise null where the condition has no else */
     record Conditional(
             Expression condition, Expression then, @Nullable Expression otherwise) implements Expression {}
 }

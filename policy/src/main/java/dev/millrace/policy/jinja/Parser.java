@@ -350,7 +350,7 @@ final class Parser {
         return value;
     }
 
-    /** Counts the links of a chain, each of which is a call deeper where it is evaluated. */
+    /** Counts the links of a chain: each adds one call to the depth of evaluation. */
     private int linked(int links) {
         if (links == MOST_LINKS) {
             throw new TemplateException("an expression chains more than " + MOST_LINKS + " operators", now().line());

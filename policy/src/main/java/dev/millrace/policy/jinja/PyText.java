@@ -71,7 +71,7 @@ final class PyText {
         return parts;
     }
 
-    /** At blanks, of which none are left. */
+    /** Splits at blanks and drops them. */
     static List<Object> words(String text, long most) {
         List<Object> parts = new ArrayList<>();
         String rest = stripped(text, null, true, false);

@@ -21,7 +21,7 @@ final class Values {
 
     private static final int MOST_STEPS = 2_000_000;
     private static final int DEEPEST_VALUE = 200;
-    /** What copies of elements and characters count: a step for so many. */
+    /** Elements or characters copied per counted step. */
     private static final int ELEMENTS_OF_A_STEP = 16;
 
     private static final int CHARACTERS_OF_A_STEP = 256;
@@ -94,7 +94,7 @@ final class Values {
         Object call(List<@Nullable Object> arguments, Map<String, @Nullable Object> named);
     }
 
-    /** A copy of what comes from outside, as values of a program. */
+    /** Copies external data into values of a program. */
     static @Nullable Object imported(@Nullable Object value) {
         return imported(value, 0);
     }

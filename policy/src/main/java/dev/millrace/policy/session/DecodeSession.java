@@ -391,7 +391,7 @@ public final class DecodeSession implements AutoCloseable {
         }
     }
 
-    /** What a call wrote is not to be met again by what comes into its slots next, nor in the last rows of idle ones. */
+    /** Clears what a call wrote, so that neither the next sequences in its slots nor idle rows read it. */
     private void clear(DecodeSteps done) {
         for (int slot = 0; slot < done.slots(); slot++) {
             held.cache().clear(slot, done.steps(slot) > 0 ? 0 : capacityTokens - 1);

@@ -130,7 +130,7 @@ final class DeviceMemory {
     }
 
     /**
-     * The copy of a set as it is now; to be closed by who reads it, after the last run.
+     * A copy of a set's current values. The reader closes it after its last run.
      *
      * @param narrow whether its matrices, whose values are of bfloat16, are of that type there
      */
@@ -197,7 +197,7 @@ final class DeviceMemory {
         }
     }
 
-    /** One set as it was at one time, or, where it was written here, as it is. */
+    /** A snapshot of one set, or the live set where it was written here. */
     final class Copy implements DeviceValues, AutoCloseable {
         private final WeakReference<TensorSet> of;
         private final List<TensorSpec> specs;

@@ -106,7 +106,7 @@ public final class Engine {
         void close();
     }
 
-    /** A set where the graphs run: in place in the host's memory, else the copy of it as it is now that all readers share. */
+    /** A set where the graphs run: in place in host memory, otherwise a current copy shared by all readers. */
     Bound bound(TensorSet set) {
         return inPlace ? new Feeds().set(set, "") : memory().of(set, false);
     }

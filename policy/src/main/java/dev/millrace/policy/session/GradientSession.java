@@ -131,7 +131,7 @@ public final class GradientSession implements AutoCloseable {
                 .toList();
     }
 
-    /** What a micro-batch takes beside weights and gradient, in bytes. */
+    /** Bytes that a micro-batch takes in addition to weights and gradient. */
     long estimate(MicroBatch micro) {
         return memory.bytes(micro.sequences().length, micro.length());
     }

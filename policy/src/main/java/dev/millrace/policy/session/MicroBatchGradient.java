@@ -154,9 +154,9 @@ final class MicroBatchGradient {
     }
 
     /**
-     * @param fed beside the head's own inputs
-     * @param written beside the gradients
-     * @param more outputs beside the scores
+     * @param fed inputs in addition to the head's own
+     * @param written outputs in addition to the gradients
+     * @param more outputs in addition to the scores
      */
     private void head(Map<String, Tensor> fed, Map<String, Tensor> written, Set<String> more, ChunkReader reader) {
         GradientGraphs.Head head = graphs.head(micro.vocabulary());

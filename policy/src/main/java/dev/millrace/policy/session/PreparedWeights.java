@@ -51,7 +51,7 @@ public final class PreparedWeights {
     /**
      * What a graph is fed that the weights do not hold.
      *
-     * @param rounded in place of all of the weights; null for what stands beside them
+     * @param rounded replaces all of the weights; null for other values
      */
     private record Form(@Nullable Weights rounded, List<Floats> floats, List<Integers> integers) {}
 

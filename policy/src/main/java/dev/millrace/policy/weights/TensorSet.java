@@ -58,7 +58,7 @@ public final class TensorSet {
     /** A writable view of one tensor, row-major, with its own position. Ask for it anew for each writing: see {@link #writes}. */
     @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public FloatBuffer tensor(String name) {
-        FloatBuffer view = values(name); // first fetches what is newer elsewhere
+        FloatBuffer view = values(name); // first fetches newer values from the device
         writes++;
         return view;
     }

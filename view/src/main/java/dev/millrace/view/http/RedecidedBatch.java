@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 public final class RedecidedBatch {
     private RedecidedBatch() {}
 
-    /** Named algorithms, besides keys as YAML. */
+    /** Named algorithms, in addition to keys as YAML. */
     public static Set<String> names() {
         Set<String> names = new LinkedHashSet<>(List.of("none"));
         names.addAll(NamedAlgorithms.all().keySet());

@@ -39,7 +39,7 @@ public final class ReportShelf {
     private final List<Path> folders;
     private final Map<Path, Known> known = new ConcurrentHashMap<>();
 
-    /** @param folders besides those of the runs; missing ones are empty */
+    /** @param folders in addition to those of the runs; missing ones are empty */
     public ReportShelf(List<Path> folders) {
         this.folders = List.copyOf(folders);
     }

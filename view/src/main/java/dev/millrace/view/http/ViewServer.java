@@ -51,7 +51,7 @@ public final class ViewServer implements AutoCloseable {
     /**
      * @param port 0 for any free one
      * @param runs closed with the server
-     * @param reports besides those in the runs' folders
+     * @param reports in addition to those in the runs' folders
      * @throws RefusedRequestException if the port is taken, or the token or certificate is unusable
      */
     public static ViewServer open(HttpConfig http, int port, ViewedRuns runs, ReportShelf reports) {

@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Those who are asked in this process, each once, and the clock by which they are waited for. */
+/** The partners of this process, one of each, and the clock that bounds waits for them. */
 final class Partners {
     private static final Map<RemotePlace, Partner> ASKED = new ConcurrentHashMap<>();
     private static final ScheduledThreadPoolExecutor CLOCK = clock();
@@ -334,7 +334,7 @@ final class Partners {
             }
         }
 
-        /** Where an episode is played: by a worker's process, of which it may have had several. */
+        /** The place of an episode: a worker's process, possibly restarted several times. */
         private record Seat(Worker worker, int processNumber) {}
 
         private final RemotePlace place;

@@ -326,7 +326,7 @@ final class RemoteEpisode implements Episode {
     /**
      * A server that speaks OpenEnv: a WebSocket for each episode, messages {@code {"type": ..., "data": ...}}, as openenv-core 0.2 has them.
      *
-     * <p>The protocol has no id by which a message would be recognised, so nothing is sent twice: where an answer is lost, so is the
+     * <p>The protocol has no message id, so nothing is sent twice: where an answer is lost, so is the
      * episode. Only a connection that could not be made is tried again.
      */
     static final class OpenEnvPartner implements Partner {
@@ -648,7 +648,7 @@ final class RemoteEpisode implements Episode {
                     of.sendText("{\"type\": \"close\"}", true)
                             .thenCompose(told -> told.sendClose(WebSocket.NORMAL_CLOSURE, ""))
                             .whenComplete((told, failure) -> Partners.sharedClock()
-                                    .schedule(of::abort, 1, TimeUnit.SECONDS)); // whoever does not answer the close
+                                    .schedule(of::abort, 1, TimeUnit.SECONDS)); // a peer that does not answer the close
                 }
             }
         }

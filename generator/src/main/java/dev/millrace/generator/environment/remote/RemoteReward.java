@@ -90,7 +90,7 @@ public record RemoteReward(
         return ask(VerdictQuestion.of(response));
     }
 
-    /** What is said of a response that somebody else describes. */
+    /** The verdict on a response that another program describes. */
     public CompletionStage<VerifiedReward> ask(VerdictQuestion question) {
         RemotePlace place = place();
         place.requireGiven("reward");

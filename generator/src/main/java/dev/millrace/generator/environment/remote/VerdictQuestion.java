@@ -53,7 +53,7 @@ public record VerdictQuestion(
                 finished.verified().reward());
     }
 
-    /** As it is sent. */
+    /** The form that is sent. */
     public ObjectNode body() {
         ObjectNode body = PartnerJson.object()
                 .put("protocol", PROTOCOL)

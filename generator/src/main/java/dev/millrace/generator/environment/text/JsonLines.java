@@ -72,7 +72,7 @@ public record JsonLines(String file) implements DatasetSettings {
 
         private static final String ONE_A_LINE = "; write each row as an object on one line";
 
-        /** The bytes, their text twice, and rows of it beside what else a run holds. */
+        /** The bytes, their text twice, and its rows, next to the rest of a run's memory. */
         private static final int HEAP_BYTES_PER_BYTE = 12;
 
         private final Path file;

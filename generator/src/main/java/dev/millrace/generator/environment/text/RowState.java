@@ -8,9 +8,9 @@ import com.fasterxml.jackson.databind.cfg.JsonNodeFeature;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
-/** What a row says beside its prompt, as built-in rewards read it. */
+/** The fields of a row other than its prompt, as built-in rewards read them. */
 final class RowState {
-    /** Keeps a number as it is written, which a double would round. */
+    /** Keeps a number's spelling, which a double would round. */
     private static final ObjectReader JSON = JsonMapper.builder()
             .enable(DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS)
             .disable(JsonNodeFeature.STRIP_TRAILING_BIGDECIMAL_ZEROES)

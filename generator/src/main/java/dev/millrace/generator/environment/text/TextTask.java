@@ -266,7 +266,7 @@ public record TextTask(
      *
      * @param data with the held-out prompts; without a file there is none
      * @param share of the task's data that is held out, at least 0 and below 1; 0 holds out none
-     * @param seed by which that share is drawn; the same for every run that is to be compared
+     * @param seed of the draw of that share; the same for every run to compare
      */
     public record HeldOutRows(DatasetSettings data, double share, long seed) {
 
@@ -297,7 +297,7 @@ public record TextTask(
         }
 
         /**
-         * How many of so many rows are held out.
+         * Returns how many of these rows are held out.
          *
          * @throws IllegalArgumentException if none would be left
          */
@@ -323,7 +323,7 @@ public record TextTask(
     record RecordedDataset(DatasetSettings settings, String sha256, String key) implements Dataset {
         private static final Map<RecordedDataset, Dataset> OPENED = new ConcurrentHashMap<>();
 
-        /** Reads it now, whatever was read before. */
+        /** Reads it again, ignoring the cache. */
         void requireAsRecorded() {
             OPENED.put(this, open());
         }
@@ -367,12 +367,12 @@ public record TextTask(
 
     /**
      * A run's tokenizer, opened when the first text is asked for, and then for the whole process: who only counts tokens or compares
-     * vocabularies needs none of its files.
+    * vocabularies needs no file of it.
      */
     record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements Tokenizer {
         private static final Map<RecordedTokenizer, Tokenizer> OPENED = new ConcurrentHashMap<>();
 
-        /** Reads it now, whatever was read before. */
+        /** Reads it again, ignoring the cache. */
         void requireAsRecorded() {
             OPENED.put(this, open());
         }
