@@ -26,7 +26,7 @@ import java.time.Clock;
  *
  * <p>Rollouts and the offsets of their prompts are committed together, and a prompt's offset only when all before it are
  * finished, so that no rollout is lost when a generator dies. Those that were committed ahead of the offset are sampled
-* again by the next owner, under the same rollout ids.
+ * again by the next owner, under the same rollout ids.
  *
  * <p>An environment or a reward that fails costs its rollout: it is committed as {@code FAILED} with the reason, and the topology counts it as
  * {@code unfinished}. Responses that wait for a reward which takes time hold no slot; four times as many as there are slots may wait, and
@@ -93,17 +93,7 @@ public final class Generator implements AutoCloseable {
         PreparedWeights prepared = config.prepared(engine);
         try (NewestWeights weights = role.weights(prepared::prepare);
                 SlotPool slots = new SlotPool(engine, shape, config, prepared)) {
-            SamplingLoop loop = new SamplingLoop(
-                    connection,
-                    config,
-                    meters,
-                    clock,
-                    role.writer(),
-                    weights,
-                    slots,
-                    shape.vocabSize(),
-                    check,
-                    quarantines);
+            SamplingLoop loop = new SamplingLoop(role, clock, weights, slots, shape.vocabSize(), check, quarantines);
             role.sample(loop.prompts(), loop::run);
         }
     }

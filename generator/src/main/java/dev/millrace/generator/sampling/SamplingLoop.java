@@ -1,7 +1,6 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
@@ -58,28 +57,25 @@ final class SamplingLoop implements PromptSource.Moves {
     private boolean heartbeatIsDue = true;
 
     SamplingLoop(
-            LogConnection connection,
-            GeneratorConfig config,
-            GeneratorMeters meters,
+            SamplingRole role,
             Clock clock,
-            RolloutWriter writer,
             NewestWeights weights,
             SlotPool batcher,
             int vocabSize,
             PromptCheck check,
             Quarantines quarantines) {
-        this.run = connection.run();
-        this.config = config;
-        this.meters = meters;
+        this.run = role.connection().run();
+        this.config = role.config();
+        this.meters = role.meters();
         this.clock = clock;
         this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, meters);
         this.engine = identity(config.precision());
         this.batcher = batcher;
         this.vocabSize = vocabSize;
         this.versionWait = new VersionWait(config);
-        this.prompts = new PromptSource(connection, config, check, this);
+        this.prompts = new PromptSource(role.connection(), config, check, this);
         this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
-        this.finished = new FinishedRollouts(config, meters, writer, prompts);
+        this.finished = new FinishedRollouts(config, meters, role.writer(), prompts);
     }
 
     static EngineIdentity identity(Precision precision) {

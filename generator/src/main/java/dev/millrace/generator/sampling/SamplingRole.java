@@ -47,7 +47,18 @@ final class SamplingRole implements AutoCloseable {
         this.writer = new RolloutWriter(connection, config, meters);
     }
 
-    /** With what rollouts are written. */
+    LogConnection connection() {
+        return connection;
+    }
+
+    GeneratorConfig config() {
+        return config;
+    }
+
+    GeneratorMeters meters() {
+        return meters;
+    }
+
     RolloutWriter writer() {
         return writer;
     }

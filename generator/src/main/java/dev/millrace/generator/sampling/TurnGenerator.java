@@ -100,17 +100,7 @@ public final class TurnGenerator implements AutoCloseable {
                     vocabSize,
                     config.capacityTokens(),
                     engine::refusal);
-            TurnLoop loop = new TurnLoop(
-                    connection,
-                    config,
-                    meters,
-                    clock,
-                    role.writer(),
-                    engine,
-                    stopTokens,
-                    vocabSize,
-                    check,
-                    quarantines);
+            TurnLoop loop = new TurnLoop(engine, vocabSize, check, quarantines);
             role.sample(loop.prompts(), loop::run);
         }
     }
@@ -132,17 +122,13 @@ public final class TurnGenerator implements AutoCloseable {
      *
      * <p>Owned by that thread, with everything in it.
      */
-    static final class TurnLoop implements PromptSource.Moves {
+    private final class TurnLoop implements PromptSource.Moves {
         private static final Logger LOG = LoggerFactory.getLogger(TurnLoop.class);
         private static final Duration POLL = Duration.ofMillis(5);
         private static final long TURN_STREAM = 2;
 
         private final RunIdentity run;
-        private final GeneratorConfig config;
-        private final GeneratorMeters meters;
-        private final Clock clock;
         private final TurnEngine engine;
-        private final List<Integer> stopTokens;
         private final int vocabSize;
         private final PromptSource prompts;
         private final QuarantineWatch quarantine;
@@ -155,27 +141,13 @@ public final class TurnGenerator implements AutoCloseable {
         private long servedSinceMs;
         private long lastHeartbeat;
 
-        TurnLoop(
-                LogConnection connection,
-                GeneratorConfig config,
-                GeneratorMeters meters,
-                Clock clock,
-                RolloutWriter writer,
-                TurnEngine engine,
-                List<Integer> stopTokens,
-                int vocabSize,
-                PromptCheck check,
-                Quarantines quarantines) {
+        TurnLoop(TurnEngine engine, int vocabSize, PromptCheck check, Quarantines quarantines) {
             this.run = connection.run();
-            this.config = config;
-            this.meters = meters;
-            this.clock = clock;
             this.engine = engine;
-            this.stopTokens = stopTokens;
             this.vocabSize = vocabSize;
             this.prompts = new PromptSource(connection, config, check, this);
             this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
-            this.finished = new FinishedRollouts(config, meters, writer, prompts);
+            this.finished = new FinishedRollouts(config, meters, role.writer(), prompts);
         }
 
         /** Its prompts; the creator of the loop closes them. */

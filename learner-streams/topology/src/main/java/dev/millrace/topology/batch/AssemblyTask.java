@@ -112,11 +112,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         cutter = new BatchCutter(
                 config.batch(),
                 algorithm.staleness().maxVersions(),
-                store,
-                versions,
-                queue,
                 new BatchMaker(context.run(), algorithm, config.batch().recordWeights()),
-                vectors,
                 isFirstEpoch || !versions.isEmpty());
         lost = store.members.all();
         Map<Member, Long> members = restoreMembers();
@@ -524,14 +520,10 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
      * <p>Drops groups whose tokens are all stale. Groups with nothing to train on go along with the next ones. If a stage
      * fails on a batch, its groups leave, and the next batch takes its number. Confined to one task.
      */
-    static final class BatchCutter {
+    private final class BatchCutter {
         private final BatchConfig config;
         private final long maxVersions;
-        private final AssemblyStore store;
-        private final VersionHistory versions;
-        private final BatchQueue queue;
         private final BatchMaker maker;
-        private final MemberVectors vectors;
         private final SeenOrdinals ordinals;
         private long nextBatchId;
         /** Rollouts that have left as stale since a batch was cut last, and behind which version the last of them was. */
@@ -545,23 +537,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
          * @param maxVersions limit on staleness, for a sentence
          * @param isBegun whether batches count from where the store says; otherwise nothing is cut before {@link #begin}
          */
-        BatchCutter(
-                BatchConfig config,
-                long maxVersions,
-                AssemblyStore store,
-                VersionHistory versions,
-                BatchQueue queue,
-                BatchMaker maker,
-                MemberVectors vectors,
-                boolean isBegun) {
+        BatchCutter(BatchConfig config, long maxVersions, BatchMaker maker, boolean isBegun) {
             this.isBegun = isBegun;
             this.config = config;
             this.maxVersions = maxVersions;
-            this.store = store;
-            this.versions = versions;
-            this.queue = queue;
             this.maker = maker;
-            this.vectors = vectors;
             this.nextBatchId = store.nextBatchId();
             this.ordinals = new SeenOrdinals(isBegun && nextBatchId == 0);
         }
