@@ -1,8 +1,8 @@
 package dev.millrace.generator.sampling;
 
 /**
- * How a sequence that is computed again is cut: its prompt in pieces as it went in first, its response in pieces of the same length, what is left of
- * it in short ones, and what is left of that at last.
+ * Cuts a sequence for recomputation: its prompt in the pieces of its first prefill, its response in pieces of the same length. The
+ * rest follows in short pieces, then in a last one.
  *
  * <p>So the pieces are a function of the sequence and of where it continues, and all but the last are known before it is known where that is: they can
  * be computed while the sequence continues as it was, and what it has to wait for is the last one.

@@ -67,12 +67,12 @@ import org.slf4j.MDC;
  * learner that starts again therefore finds a version and the batch after it, and continues as if nothing had happened: no
  * batch is trained on twice, no version published twice. A second learner fences the first, which then stops.
  *
- * <p>What is next follows from the chain of manifests. A record that is none of the run's ends nothing: it is passed over, and
- * written to the dead letters. Where the log has lost its tail, the learner makes again what is missing out of the batches that
- * are left; where one of these is lost itself, it raises an alarm that names the way out, and waits.
+ * <p>The chain of manifests decides the next step. A foreign record does not stop the learner: it is passed over, and
+ * written to the dead letters. Where the log has lost its tail, the learner recomputes the missing versions from the batches that
+ * remain. If one of these batches is lost too, it raises an alarm that names the way out, and waits.
  *
  * <p>Given the same batches, configuration and initial weights, the weights are the same bit for bit on the same kind of
- * machine; {@link dev.millrace.learner.step} says what decides the bits.
+ * machine; {@link dev.millrace.learner.step} lists what the bits depend on.
  *
  * <p>{@link #run()} may be called once; {@link #stop()} from any thread and at any time. A stop gives up the step under
  * way, which is repeated at the next start; it never leaves half of one.
@@ -129,7 +129,7 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * Trains until it is stopped or {@code max_steps} are reached. Where the log has lost what comes next, an alarm says so, and
+     * Trains until it is stopped or {@code max_steps} are reached. If the log has lost the next batch, an alarm says so, and
      * it waits.
      *
      * @throws dev.millrace.log.transaction.TakenOverException if another learner has taken over
@@ -202,8 +202,8 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * In the end the newest version gets the optimiser's state, so that whoever continues needs to learn nothing again, and may do so under other
-     * settings. Where that does not succeed, or a step had begun to change the state, it is learnt again from the last checkpoint.
+     * Stores the optimiser's state with the newest version, so that the next learner repeats no step and may use other
+     * settings. If that fails, or a step had begun to change the state, the next learner repeats the steps since the last checkpoint.
      */
     private void checkpoint(TrainingState state, VersionCommitter committer) {
         PolicyVersion newest = state.newest();
@@ -245,8 +245,8 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * Publishes the initial weights as version 0, if the run has no version yet, and fences whoever trains: what a run
-     * needs that another trainer is to go on with.
+     * Publishes the initial weights as version 0, if the run has no version yet, and fences the running learner, so
+     * that another trainer can take over the run.
      */
     public void publishFirst() {
         try (VersionCommitter committer = newCommitter();
@@ -382,8 +382,8 @@ public final class Learner implements AutoCloseable {
         }
 
         /**
-         * Whether the version that was committed last is not to be had, though nothing failed: somebody has aborted its transaction on the
-         * log, of which a producer is not told.
+         * Whether the last committed version is missing although nothing failed: its transaction was aborted on the
+         * log, which the producer does not notice.
          *
          * @param limitNanos how long it may take to come
          */

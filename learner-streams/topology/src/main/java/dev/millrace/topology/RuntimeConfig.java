@@ -8,7 +8,7 @@ import java.util.List;
  *
  * @param threads stream threads, at least 1
  * @param commitIntervalMs longest time that a record waits for its commit; a batch, and the end of a burst, are committed at
- *     once, and state of which nothing was made after four times as long
+ *     once, and state without output after four times as long
  * @param maxTaskIdleMs extra wait of a task for an empty partition; -1 does not wait at all, and order may differ
  *     between runs
  * @param stateStores state stores

@@ -331,8 +331,8 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * The part of the registry that is the engine's. Micrometer's binder also brings the metrics of the engine's clients, and takes
-     * out whatever meter has the name of one and fewer tags, those of every other client among them.
+     * Returns the engine's part of the registry. Micrometer's binder also adds the metrics of the engine's clients, and removes
+     * every meter with the same name and fewer tags, including those of other clients.
      */
     private MeterRegistry engineMeters() {
         CompositeMeterRegistry engineMeters = new CompositeMeterRegistry(Clock.SYSTEM, List.of(registry));
