@@ -7,6 +7,7 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.gateway.GatewayServer.MessagesCall;
 import dev.millrace.gateway.GatewayServer.MessagesStream;
 import dev.millrace.gateway.TurnPlayer.TurnPrompt;
 import java.util.List;
