@@ -714,8 +714,7 @@ public final class Learner implements AutoCloseable {
                                 .equals(VersionKey.of(
                                         connection.run(), key.get().version()))
                         || settledAt.getOrDefault(key.get(), -1L) > record.offset()) {
-                    continue; // what lies under another's key is refused by who reads that, and what is settled was
-                              // written
+                    continue; // another reader refuses what lies under its key, and what is settled was written
                 }
                 Optional<PolicyVersion> manifest = manifest(record);
                 if (manifest.filter(it -> isMade(it, newest)).isPresent()) {

@@ -93,9 +93,9 @@ class StandingRegistryIT {
         }
 
         @Override
-        public void close() throws Exception {
+        public void close() {
             registry.stop();
-            ended.get(60, TimeUnit.SECONDS);
+            assertThat(ended).succeedsWithin(Duration.ofSeconds(60));
         }
     }
 

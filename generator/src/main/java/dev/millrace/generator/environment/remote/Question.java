@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.jspecify.annotations.Nullable;
 
 /**
-* A question to a partner.
+ * A question to a partner.
  *
  * @param id the same whenever it is asked again; no other question has it
  * @param body with the id; not to be written any more

@@ -367,7 +367,7 @@ public record TextTask(
 
     /**
      * A run's tokenizer, opened when the first text is asked for, and then for the whole process: who only counts tokens or compares
-    * vocabularies needs no file of it.
+     * vocabularies needs no file of it.
      */
     record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements Tokenizer {
         private static final Map<RecordedTokenizer, Tokenizer> OPENED = new ConcurrentHashMap<>();

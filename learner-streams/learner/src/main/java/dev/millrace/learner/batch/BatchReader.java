@@ -636,10 +636,10 @@ public final class BatchReader implements AutoCloseable {
         private static final int BATCHES = 256;
 
         /** With the rollout, since where the topic has lost its end, another trajectory may lie at the same offset. */
-        private record Place(int partition, long offset, String rolloutId) {}
+        private record TrajectoryPlace(int partition, long offset, String rolloutId) {}
 
-        private final Map<Place, Long> batchOf = new HashMap<>();
-        private final Deque<List<Place>> byBatch = new ArrayDeque<>();
+        private final Map<TrajectoryPlace, Long> batchOf = new HashMap<>();
+        private final Deque<List<TrajectoryPlace>> byBatch = new ArrayDeque<>();
 
         /** @throws RefusedException naming the batch that had one of its trajectories */
         void requireNew(LearnerBatch batch) throws RefusedException {
@@ -656,7 +656,7 @@ public final class BatchReader implements AutoCloseable {
         }
 
         void add(LearnerBatch batch) {
-            List<Place> places =
+            List<TrajectoryPlace> places =
                     batch.getEntries().stream().map(TrainedTrajectories::place).toList();
             places.forEach(place -> batchOf.put(place, batch.getBatchId()));
             byBatch.add(places);
@@ -665,8 +665,8 @@ public final class BatchReader implements AutoCloseable {
             }
         }
 
-        private static Place place(BatchEntry entry) {
-            return new Place(entry.getPartition(), entry.getOffset(), entry.getRolloutId());
+        private static TrajectoryPlace place(BatchEntry entry) {
+            return new TrajectoryPlace(entry.getPartition(), entry.getOffset(), entry.getRolloutId());
         }
     }
 

@@ -520,7 +520,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
      * <p>Drops groups whose tokens are all stale. Groups with nothing to train on go along with the next ones. If a stage
      * fails on a batch, its groups leave, and the next batch takes its number. Confined to one task.
      */
-    private final class BatchCutter {
+    final class BatchCutter {
         private final BatchConfig config;
         private final long maxVersions;
         private final BatchMaker maker;
