@@ -4,7 +4,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.advantage.RlZvp;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.algorithm.RoutingReplay;
@@ -415,13 +414,6 @@ public final class AdviseCommand implements Callable<Integer> {
             String without = "topology.groups.zero_variance="
                     + config.topology().groups().zeroVariance().name().toLowerCase(Locale.ROOT)
                     + " removes groups with equal rewards, ";
-            if (algorithm.advantage() instanceof RlZvp) {
-                say(
-                        Verdict.IDLE,
-                        "advantage",
-                        without + "from which algorithm.advantage.kind=rl_zvp learns",
-                        "topology.groups.zero_variance=keep");
-            }
             for (MaskStage mask : algorithm.masks()) {
                 if (mask instanceof ZeroAdvantageMask) {
                     say(Verdict.IDLE, "masks", without + "which the mask " + kind(mask) + " would mask", "");

@@ -63,7 +63,6 @@ class AdviseCommandTest {
                 "objective | algorithm.variant=decoupled_ppo algorithm.minibatches=1 algorithm.epochs=1 | IDLE | ''",
                 "updates | algorithm.variant=decoupled_ppo algorithm.minibatches=2 | FINE | ''",
                 "ratios | admission.eta=0 algorithm.variant=token_tis | IDLE | leave them out",
-                "advantage | algorithm.advantage.kind=rl_zvp scorer.entropies=true topology.groups.zero_variance=drop | IDLE | zero_variance=keep",
                 "turns | algorithm.variant=token_tis algorithm.weights.kind=turn_geometric | IDLE | geometric_sequence",
                 "turns | task.kind=guess algorithm.variant=sequence_tis | CONSIDER | turn_geometric",
                 "turns | task.kind=guess algorithm.variant=token_tis | FINE | ''",

@@ -1,11 +1,14 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.corrections.advantage.RlZvp;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.topology.TopologyConfig;
+import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.weights.WeightsConfig;
+import java.util.Locale;
 
 /**
  * What does not go together about how many rollouts are released, assembled, trained on and looked back to: settings of different
@@ -56,7 +59,7 @@ final class FlowRules {
     }
 
     /**
-     * Refuses to start where the advantage cannot decide about groups as large as may come.
+     * Refuses to start where the advantage cannot decide about groups as large as may come, or never sees those that it is for.
      *
      * @throws ConfigException naming both keys, both values and a way out
      */
@@ -73,6 +76,13 @@ final class FlowRules {
                     + topology.groups().minSize()
                     + "; a batch with a group that stays short would be given up, so lower algorithm.advantage.k or raise the"
                     + " latter");
+        }
+        if (algorithm.advantage() instanceof RlZvp && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
+            throw new ConfigException(
+                    "algorithm.advantage.kind is rl_zvp, which learns from groups with equal rewards, and"
+                            + " topology.groups.zero_variance="
+                            + topology.groups().zeroVariance().name().toLowerCase(Locale.ROOT)
+                            + " removes them; set topology.groups.zero_variance=keep, or algorithm.advantage.kind=grpo");
         }
     }
 

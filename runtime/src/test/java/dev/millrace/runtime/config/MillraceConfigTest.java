@@ -203,6 +203,19 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldRefuseToRemoveTheGroupsThatTheAdvantageIsFor() {
+        ConfigLayers layers = new ConfigLayers()
+                .set("algorithm.advantage.kind=rl_zvp")
+                .set("scorer.entropies=true")
+                .set("topology.groups.zero_variance=drop");
+
+        assertThatThrownBy(layers::resolve)
+                .isInstanceOf(ConfigException.class)
+                .hasMessageContainingAll("rl_zvp", "topology.groups.zero_variance=drop removes them");
+        layers.set("topology.groups.zero_variance=keep").resolve();
+    }
+
+    @Test
     void shouldRefuseToStartWithAnAdvantageThatNeedsLargerGroupsThanMayCome() {
         ConfigLayers layers = new ConfigLayers().set("algorithm.advantage.kind=pass_at_k");
         assertThat(layers.resolve().algorithm().advantage()).isEqualTo(PassAtKAdvantage.defaults());
