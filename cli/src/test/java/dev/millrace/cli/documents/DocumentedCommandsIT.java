@@ -246,6 +246,7 @@ class DocumentedCommandsIT {
                 .replace("http://verifier:", "http://127.0.0.1:")
                 .replace(" /tmp/", " state/")
                 .replace("millrace view", "millrace view --port 0")
+                .replace("millrace registry", "millrace registry --port 0")
                 .replace("train --view", "train --view 0")
                 .replace("in 1 2 3 4 5;", "in 1 2;")
                 .replace(
