@@ -35,24 +35,27 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
+import org.apache.kafka.clients.producer.Callback;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
@@ -79,6 +82,7 @@ class VersionsOnTheLogIT {
 
     private static EmbeddedBroker broker;
 
+    private final Queue<String> acknowledged = new ConcurrentLinkedQueue<>();
     private RunLog log;
     private LogConnection connection;
     private KafkaProducer<byte[], byte[]> producer;
@@ -113,31 +117,49 @@ class VersionsOnTheLogIT {
         log.close();
     }
 
-    /** A version that nobody sees: whether the log holds it, and whether it is committed. */
+    /**
+     * Of a version that nobody sees: what was acknowledged, and what the log holds. Seldom, and only beside other builds, the first
+     * manifest of a new topic is committed and the topic stays empty.
+     */
     @RegisterExtension
     final TestExecutionExceptionHandler unseen = (test, failure) -> {
         if (!(failure instanceof VersionUnavailableException)) {
             throw failure;
         }
-        TopicPartition versions = new TopicPartition(connection.topics().policyVersions(), 0);
+        RunTopics topics = connection.topics();
+        List<String> facts = new ArrayList<>();
+        acknowledged.stream()
+                .filter(sent -> sent.contains(topics.policyVersions()))
+                .forEach(facts::add);
         try (Admin admin = Admin.create(connection.admin())) {
-            Map<IsolationLevel, Long> ends = new EnumMap<>(IsolationLevel.class);
-            for (IsolationLevel level : IsolationLevel.values()) {
-                ends.put(
-                        level,
-                        admin.listOffsets(Map.of(versions, OffsetSpec.latest()), new ListOffsetsOptions(level))
-                                .partitionResult(versions)
-                                .get(10, TimeUnit.SECONDS)
-                                .offset());
+            for (String topic : List.of(topics.policyVersions(), topics.weights(), topics.optimizerState())) {
+                TopicPartition partition = new TopicPartition(topic, 0);
+                for (IsolationLevel level : IsolationLevel.values()) {
+                    facts.add(level + " end of " + topic.substring(topic.indexOf('.') + 1) + " "
+                            + admin.listOffsets(Map.of(partition, OffsetSpec.latest()), new ListOffsetsOptions(level))
+                                    .partitionResult(partition)
+                                    .get(10, TimeUnit.SECONDS)
+                                    .offset());
+                }
+                facts.add(admin.describeProducers(List.of(partition)).all().get(10, TimeUnit.SECONDS) + " wrote to it");
             }
-            throw new AssertionError(
-                    failure.getMessage() + "; ends " + ends + "; written by "
-                            + admin.describeProducers(List.of(versions)).all().get(10, TimeUnit.SECONDS) + " in "
-                            + admin.describeTransactions(List.of(connection.scoped("learner")))
-                                    .all()
-                                    .get(10, TimeUnit.SECONDS),
-                    failure);
+            facts.add(admin.describeTopics(List.of(topics.policyVersions()))
+                    .allTopicNames()
+                    .get(10, TimeUnit.SECONDS)
+                    .toString());
+            facts.add(admin.describeTransactions(List.of(connection.scoped("learner")))
+                    .all()
+                    .get(10, TimeUnit.SECONDS)
+                    .toString());
         }
+        try (Stream<Path> files = Files.walk(directory)) {
+            for (Path file : files.filter(Files::isRegularFile)
+                    .filter(file -> file.toString().contains(topics.policyVersions()))
+                    .toList()) {
+                facts.add(file + " has " + Files.size(file) + " bytes");
+            }
+        }
+        throw new AssertionError(failure.getMessage() + "; " + String.join("; ", facts), failure);
     };
 
     @Test
@@ -828,10 +850,21 @@ class VersionsOnTheLogIT {
     }
 
     private KafkaProducer<byte[], byte[]> producer() {
-        KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(
-                connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
-                new ByteArraySerializer(),
-                new ByteArraySerializer());
+        KafkaProducer<byte[], byte[]> made =
+                new KafkaProducer<>(
+                        connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
+                        new ByteArraySerializer(),
+                        new ByteArraySerializer()) {
+                    @Override
+                    public Future<RecordMetadata> send(ProducerRecord<byte[], byte[]> sent, Callback callback) {
+                        return super.send(sent, (where, failure) -> {
+                            acknowledged.add(where + (failure == null ? " written" : " " + failure));
+                            if (callback != null) {
+                                callback.onCompletion(where, failure);
+                            }
+                        });
+                    }
+                };
         made.initTransactions();
         return made;
     }
