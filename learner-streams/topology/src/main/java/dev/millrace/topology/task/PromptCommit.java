@@ -8,7 +8,8 @@ package dev.millrace.topology.task;
  *       such reader to please: there, more commits would only cost throughput, and make it lag more.
  *   <li>Rollouts and scores come in bursts, one per transaction: what a burst made is committed when nothing has followed for a
  *       while, not in two parts.
- *   <li>Where records never stop, what was made waits no longer than one and a half intervals until its commit is asked for.
+ *   <li>Otherwise what was made waits for its commit for the interval. Where records never stop, questions come ever later, a commit
+ *       counts as under way until the next, and the engine's own interval, four times as long, is what bounds the wait.
  * </ul>
  *
  * <p>The engine commits behind the turn in which it is asked to, and that may take longer than the interval, on brokers that
@@ -41,7 +42,7 @@ public final class PromptCommit {
         NOTHING
     }
 
-    /** @param intervalMs between commits where records never stop, at most half as long again */
+    /** @param intervalMs longest time that a record waits for its commit */
     public PromptCommit(long intervalMs) {
         this.intervalMs = intervalMs;
     }
@@ -107,17 +108,7 @@ public final class PromptCommit {
         return Settling.ASK_LATER;
     }
 
-    /**
-     * When to ask again after {@link Settling#ASK_LATER}: ever later, since each question makes the engine's next turns shorter, but
-     * soon enough behind a commit that time counts anew.
-     *
-     * @param lastMs delay of the last question
-     */
-    long delayMs(long lastMs) {
-        return Math.max(SETTLING_MS, Math.min(2 * lastMs, intervalMs / 2));
-    }
-
-    /** The task that asked does so no longer. */
+    /** Whoever asked does so no longer. */
     void stopSettling() {
         isSettling = false;
     }

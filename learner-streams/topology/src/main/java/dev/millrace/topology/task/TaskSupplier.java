@@ -119,7 +119,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
                 stopSettling();
                 switch (commits.get().settle(nowMs)) {
                     case COMMIT -> context().commit();
-                    case ASK_LATER -> settle(commits.get().delayMs(delayMs));
+                    case ASK_LATER -> settle(2 * delayMs);
                     case NOTHING -> {}
                 }
             });

@@ -88,31 +88,6 @@ class PromptCommitTest {
         assertThat(commit.isDue(0, 1361)).isTrue();
     }
 
-    /** Records never stop, and each question comes when the last one said. */
-    @Test
-    void shouldGoOnCommittingHoweverLongRecordsCome() {
-        long asksMs = Long.MAX_VALUE;
-        long delayMs = 0;
-        long committedMs = 0;
-        for (long nowMs = 1; nowMs < 10_000; nowMs++) {
-            commit.made(false, nowMs);
-            boolean isCommitted = commit.isDue(0, nowMs);
-            if (commit.beginsToSettle()) {
-                delayMs = PromptCommit.SETTLING_MS;
-                asksMs = nowMs + delayMs;
-            }
-            if (nowMs == asksMs) {
-                isCommitted |= commit.settle(nowMs) == Settling.COMMIT;
-                delayMs = commit.delayMs(delayMs);
-                asksMs = nowMs + delayMs;
-            }
-            if (isCommitted) {
-                committedMs = nowMs;
-            }
-            assertThat(nowMs - committedMs).isLessThanOrEqualTo(150);
-        }
-    }
-
     @Test
     void shouldAskAgainForTheNextOneOnceATaskWasClosed() {
         commit.made(false, 1000);
