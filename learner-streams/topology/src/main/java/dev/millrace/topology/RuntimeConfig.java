@@ -7,8 +7,8 @@ import java.util.List;
  * How the stream engine runs the topology.
  *
  * @param threads stream threads, at least 1
- * @param commitIntervalMs longest time that a record waits for its commit; a batch, and the end of a burst, are committed at
- *     once, and state without output after four times as long
+ * @param commitIntervalMs longest time that what was made waits for its commit; a batch, and the end of a burst, are committed at
+ *     once; where the input lags by more than two intervals, and state without output, after four
  * @param maxTaskIdleMs extra wait of a task for an empty partition; -1 does not wait at all, and order may differ
  *     between runs
  * @param stateStores state stores

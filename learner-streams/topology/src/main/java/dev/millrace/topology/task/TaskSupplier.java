@@ -83,6 +83,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         private IdleTime idleTime;
         private DecisionTask<A> task;
         private @Nullable Cancellable settling;
+        private long question;
 
         @Override
         public void init(ProcessorContext<Object, Object> context) {
@@ -102,30 +103,32 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
             journal.arrived(record.value());
             task.take(record.value(), record.timestamp());
             long nowMs = context().currentSystemTimeMs();
-            if (commits.get().isDue(nowMs - record.timestamp(), nowMs)) {
+            PromptCommit commit = commits.get();
+            boolean isDue = commit.isDue(nowMs - record.timestamp(), nowMs);
+            if (isDue) {
                 context().commit();
             }
-            if (commits.get().beginsToSettle()) {
-                settle(PromptCommit.SETTLING_MS);
+            if (isDue || commit.beginsToSettle()) {
+                ask(commit, nowMs);
             }
         }
 
-        /**
-         * Asks once whether a burst is over, for all tasks of the thread, and then less and less often: a thread works off fewer
-         * records in one go whenever it was asked something.
-         */
-        private void settle(long delayMs) {
-            settling = context().schedule(Duration.ofMillis(delayMs), PunctuationType.WALL_CLOCK_TIME, nowMs -> {
-                stopSettling();
-                switch (commits.get().settle(nowMs)) {
-                    case COMMIT -> context().commit();
-                    case ASK_LATER -> settle(2 * delayMs);
-                    case NOTHING -> {}
-                }
-            });
+        /** For all tasks of the thread. */
+        private void ask(PromptCommit commit, long nowMs) {
+            stopAsking();
+            question = commit.ask();
+            settling = context()
+                    .schedule(Duration.ofMillis(commit.askInMs(nowMs)), PunctuationType.WALL_CLOCK_TIME, thenMs -> {
+                        stopAsking();
+                        switch (commit.settle(question, thenMs)) {
+                            case COMMIT -> context().commit();
+                            case ASK_LATER -> ask(commit, thenMs);
+                            case NOTHING -> {}
+                        }
+                    });
         }
 
-        private void stopSettling() {
+        private void stopAsking() {
             if (settling != null) {
                 settling.cancel();
                 settling = null;
@@ -165,7 +168,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
         @Override
         public void close() {
             if (settling != null) {
-                stopSettling();
+                stopAsking();
                 commits.get().stopSettling();
             }
             if (task != null) {
