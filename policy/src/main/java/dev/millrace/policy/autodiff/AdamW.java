@@ -312,11 +312,6 @@ public final class AdamW {
             float stepSize,
             float rootCorrection,
             float keep) {
-        float b1 = (float) config.beta1;
-        float b2 = (float) config.beta2;
-        float new1 = (float) (1 - config.beta1);
-        float new2 = (float) (1 - config.beta2);
-        float epsilon = (float) config.epsilon;
         int pieces = (gradient.limit() + PIECE - 1) / PIECE;
         IntStream range = IntStream.range(0, pieces);
         (pieces > 1 ? range.parallel() : range).forEach(piece -> {
@@ -328,8 +323,8 @@ public final class AdamW {
                 moment.get(from, of.m, 0, count);
                 square.get(from, of.v, 0, count);
                 gradient.get(from, of.g, 0, count);
-                moments(of.g, of.m, of.v, count, b1, new1, b2, new2);
-                weights(of.w, of.m, of.v, count, stepSize, rootCorrection, epsilon, keep);
+                moments(of, count);
+                weights(of, count, stepSize, rootCorrection, keep);
                 weight.put(from, of.w, 0, count);
                 moment.put(from, of.m, 0, count);
                 square.put(from, of.v, 0, count);
@@ -339,23 +334,25 @@ public final class AdamW {
 
     // Two plain loops over local arrays: the compiler turns each of them into vector instructions.
 
-    private static void moments(
-            float[] g, float[] m, float[] v, int count, float b1, float new1, float b2, float new2) {
+    private void moments(Scratch of, int count) {
+        float[] g = of.g;
+        float[] m = of.m;
+        float[] v = of.v;
+        float b1 = (float) config.beta1;
+        float b2 = (float) config.beta2;
+        float new1 = (float) (1 - config.beta1);
+        float new2 = (float) (1 - config.beta2);
         for (int i = 0; i < count; i++) {
             m[i] = b1 * m[i] + new1 * g[i];
             v[i] = b2 * v[i] + new2 * g[i] * g[i];
         }
     }
 
-    private static void weights(
-            float[] w,
-            float[] m,
-            float[] v,
-            int count,
-            float stepSize,
-            float rootCorrection,
-            float epsilon,
-            float keep) {
+    private void weights(Scratch of, int count, float stepSize, float rootCorrection, float keep) {
+        float[] w = of.w;
+        float[] m = of.m;
+        float[] v = of.v;
+        float epsilon = (float) config.epsilon;
         for (int i = 0; i < count; i++) {
             w[i] = keep * w[i] - stepSize * m[i] / ((float) Math.sqrt(v[i]) * rootCorrection + epsilon);
         }
