@@ -11,7 +11,6 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -148,14 +147,11 @@ public final class DecodeGraph {
             CachedAttention attention = new CachedAttention(
                     shape,
                     o,
-                    positions,
-                    cos,
-                    sin,
+                    new Attention.Rotation(positions, cos, sin, inside::rounded),
                     pastMasks,
                     caches,
                     entering.subList(1, 1 + caches.size()),
-                    Dim.symbol("W_and_1"),
-                    inside::rounded);
+                    Dim.symbol("W_and_1"));
             Value hidden = inside.layers(inside.embed(entering.get(0)), attention);
             Value logits = o.mul(inside.logits(hidden), inverseTemperature);
             TokenChoice.Chosen chosen = choice.choose(o, logits, o.gather(forced, number), o.gather(uniforms, number));
@@ -269,59 +265,49 @@ public final class DecodeGraph {
     static final class CachedAttention implements Attention {
         private final DecoderShape shape;
         private final Operators ops;
-        private final Value positions;
-        private final Value cos;
-        private final Value sin;
+        private final Attention.Rotation rotation;
         private final List<Value> pastMasks;
         private final List<Value> past;
         private final List<Value> window;
         private final Dim grown;
-        private final UnaryOperator<Value> rounding;
         private final List<Value> grownWindow = new ArrayList<>();
 
         /**
-         * @param positions int64 [slots, 1], the position of the new token
+         * @param rotation  of positions int64 [slots, 1], the position of the new token
          * @param pastMasks of each layer, [slots, 1, 1, capacity], added to the scores of the cache
          * @param past      keys and values of each layer, alternating, [slots, kvHeads, capacity, headSize]
          * @param window    likewise, [slots, kvHeads, steps so far, headSize]
          * @param grown     length of the window with the new token in it
-         * @param rounding  of queries and keys that are turned
          */
         CachedAttention(
                 DecoderShape shape,
                 Operators ops,
-                Value positions,
-                Value cos,
-                Value sin,
+                Attention.Rotation rotation,
                 List<Value> pastMasks,
                 List<Value> past,
                 List<Value> window,
-                Dim grown,
-                UnaryOperator<Value> rounding) {
+                Dim grown) {
             this.shape = shape;
             this.ops = ops;
-            this.positions = positions;
-            this.cos = cos;
-            this.sin = sin;
+            this.rotation = rotation;
             this.pastMasks = pastMasks;
             this.past = past;
             this.window = window;
             this.grown = grown;
-            this.rounding = rounding;
         }
 
         @Override
         public Value attend(int layer, Value query, Value key, Value value) {
-            Dim slots = positions.dim(0);
+            Dim slots = rotation.positions().dim(0);
             Dim kvHeads = Dim.of(shape.kvHeads());
             Dim headSize = Dim.of(shape.headSize());
             Shape grouped = Shape.of(slots, kvHeads, Dim.of(shape.headsPerKvHead()), headSize);
             Shape single = Shape.of(slots, kvHeads, Dim.ONE, headSize);
             float scale = (float) (1 / Math.sqrt(shape.headSize()));
 
-            Value q = ops.reshape(rotated(query, shape.heads()), grouped);
-            Value keys =
-                    ops.concat(2, grown, window.get(2 * layer), ops.reshape(rotated(key, shape.kvHeads()), single));
+            Value q = ops.reshape(rotation.turned(ops, query, shape.heads()), grouped);
+            Value keys = ops.concat(
+                    2, grown, window.get(2 * layer), ops.reshape(rotation.turned(ops, key, shape.kvHeads()), single));
             Value values = ops.concat(2, grown, window.get(2 * layer + 1), ops.reshape(value, single));
             grownWindow.add(keys);
             grownWindow.add(values);
@@ -335,11 +321,6 @@ public final class DecodeGraph {
                     ops.matMul(ops.slice(weights, 3, 0, capacity), past.get(2 * layer + 1)),
                     ops.matMul(ops.sliceFrom(weights, 3, capacity, grown), values));
             return ops.reshape(mixed, query.shape());
-        }
-
-        private Value rotated(Value x, int heads) {
-            Shape sequences = Shape.of(positions.dim(0), Dim.ONE, Dim.of((long) heads * shape.headSize()));
-            return rounding.apply(ops.rotary(ops.reshape(x, sequences), positions, cos, sin));
         }
 
         /** The windows with the new token in them, once every layer has attended. */

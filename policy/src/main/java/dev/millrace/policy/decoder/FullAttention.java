@@ -15,37 +15,32 @@ import java.util.List;
 final class FullAttention implements Attention {
     private final DecoderShape shape;
     private final Operators ops;
-    private final Value positions;
-    private final Value cos;
-    private final Value sin;
+    private final Rotation rotation;
     private final List<Value> masks;
 
     /**
-     * @param positions int64 [batch, length]
-     * @param cos       [length, headSize/2], as {@code sin}
+     * @param rotation  of positions int64 [batch, length]
      * @param masks     of each layer, [length, length], added to the scores: 0 or a large negative number
      */
-    FullAttention(DecoderShape shape, Operators ops, Value positions, Value cos, Value sin, List<Value> masks) {
+    FullAttention(DecoderShape shape, Operators ops, Rotation rotation, List<Value> masks) {
         this.shape = shape;
         this.ops = ops;
-        this.positions = positions;
-        this.cos = cos;
-        this.sin = sin;
+        this.rotation = rotation;
         this.masks = masks;
     }
 
     @Override
     public Value attend(int layer, Value query, Value key, Value value) {
-        Dim batch = positions.dim(0);
-        Dim length = positions.dim(1);
+        Dim batch = rotation.positions().dim(0);
+        Dim length = rotation.positions().dim(1);
         Dim kvHeads = Dim.of(shape.kvHeads());
         Dim headSize = Dim.of(shape.headSize());
         Shape perKeyHead =
                 Shape.of(batch, kvHeads, Dim.of(shape.headsPerKvHead()).times(length), headSize);
         Shape scoresPerHead = Shape.of(batch, Dim.of(shape.heads()), length, length);
 
-        Value q = ops.reshape(byHead(rotated(query, shape.heads()), shape.heads()), perKeyHead);
-        Value k = byHead(rotated(key, shape.kvHeads()), shape.kvHeads());
+        Value q = ops.reshape(byHead(rotation.turned(ops, query, shape.heads()), shape.heads()), perKeyHead);
+        Value k = byHead(rotation.turned(ops, key, shape.kvHeads()), shape.kvHeads());
         Value v = byHead(value, shape.kvHeads());
         Value scores = ops.fusedMatMul(q, k, false, true, (float) (1 / Math.sqrt(shape.headSize())));
         Value weights = ops.softmax(ops.add(ops.reshape(scores, scoresPerHead), masks.get(layer)), -1);
@@ -54,13 +49,9 @@ final class FullAttention implements Attention {
         return ops.reshape(byPosition, query.shape());
     }
 
-    private Value rotated(Value x, int heads) {
-        Shape sequences = Shape.of(positions.dim(0), positions.dim(1), Dim.of((long) heads * shape.headSize()));
-        return ops.rotary(ops.reshape(x, sequences), positions, cos, sin);
-    }
-
     private Value byHead(Value x, int heads) {
-        Shape split = Shape.of(positions.dim(0), positions.dim(1), Dim.of(heads), Dim.of(shape.headSize()));
+        Shape split = Shape.of(
+                rotation.positions().dim(0), rotation.positions().dim(1), Dim.of(heads), Dim.of(shape.headSize()));
         return ops.transpose(ops.reshape(x, split), 0, 2, 1, 3);
     }
 }

@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 
 /**
@@ -72,9 +73,10 @@ public final class LayerGradient {
         Value cos = graph.input(SequenceGraph.COS, ElementType.FLOAT, Shape.of(LENGTH, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SequenceGraph.SIN, ElementType.FLOAT, cos.shape());
         Value mask = graph.input(SequenceGraph.MASK, ElementType.FLOAT, Shape.of(LENGTH, LENGTH));
+        Attention.Rotation rotation = new Attention.Rotation(positions, cos, sin, UnaryOperator.identity());
         Value y = transformer
                 .routed(new RoutingPorts(graph, shape.traits().experts(), BATCH, LENGTH))
-                .layer(x, 0, new FullAttention(shape, transformer.ops(), positions, cos, sin, List.of(mask)));
+                .layer(x, 0, new FullAttention(shape, transformer.ops(), rotation, List.of(mask)));
         int forward = graph.size();
 
         Map<String, Value> leaves = new LinkedHashMap<>();

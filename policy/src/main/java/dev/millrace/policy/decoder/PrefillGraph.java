@@ -11,7 +11,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 
 /**
@@ -77,7 +76,7 @@ public final class PrefillGraph {
             }
         }
         ExtendingAttention attention = new ExtendingAttention(
-                shape, transformer.ops(), positions, cos, sin, masks, past, transformer::rounded);
+                shape, ops, new Attention.Rotation(positions, cos, sin, transformer::rounded), masks, past);
         // what is computed behind the last keys and values reaches no output, and the runtime leaves it out
         RoutingNotes routing = new RoutingNotes();
         transformer
@@ -111,43 +110,29 @@ public final class PrefillGraph {
     static final class ExtendingAttention implements Attention {
         private final DecoderShape shape;
         private final Operators ops;
-        private final Value positions;
-        private final Value cos;
-        private final Value sin;
+        private final Attention.Rotation rotation;
         private final List<Value> masks;
         private final List<Value> past;
-        private final UnaryOperator<Value> rounding;
         private final List<Value> added = new ArrayList<>();
 
         /**
-         * @param positions int64 [batch, length], of the new tokens
+         * @param rotation  of positions int64 [batch, length], of the new tokens
          * @param masks     of each layer, [batch, 1, length, reach], added to the scores; the reach is past and length together
          * @param past      keys and values of each layer, alternating, [batch, kvHeads, past, headSize]; empty if there are none
-         * @param rounding  of queries and keys that are turned
          */
         ExtendingAttention(
-                DecoderShape shape,
-                Operators ops,
-                Value positions,
-                Value cos,
-                Value sin,
-                List<Value> masks,
-                List<Value> past,
-                UnaryOperator<Value> rounding) {
+                DecoderShape shape, Operators ops, Attention.Rotation rotation, List<Value> masks, List<Value> past) {
             this.shape = shape;
             this.ops = ops;
-            this.positions = positions;
-            this.cos = cos;
-            this.sin = sin;
+            this.rotation = rotation;
             this.masks = masks;
             this.past = past;
-            this.rounding = rounding;
         }
 
         @Override
         public Value attend(int layer, Value query, Value key, Value value) {
-            Dim batch = positions.dim(0);
-            Dim length = positions.dim(1);
+            Dim batch = rotation.positions().dim(0);
+            Dim length = rotation.positions().dim(1);
             Dim reach = masks.get(layer).dim(3);
             Dim headSize = Dim.of(shape.headSize());
             Dim kvHeads = Dim.of(shape.kvHeads());
@@ -155,8 +140,9 @@ public final class PrefillGraph {
             Shape perHead = Shape.of(batch, Dim.of(shape.heads()), length, headSize);
 
             Value q = ops.reshape(
-                    byHead(rotated(query, shape.heads()), shape.heads()), Shape.of(batch, kvHeads, grouped, headSize));
-            Value newKeys = byHead(rotated(key, shape.kvHeads()), shape.kvHeads());
+                    byHead(rotation.turned(ops, query, shape.heads()), shape.heads()),
+                    Shape.of(batch, kvHeads, grouped, headSize));
+            Value newKeys = byHead(rotation.turned(ops, key, shape.kvHeads()), shape.kvHeads());
             Value newValues = byHead(value, shape.kvHeads());
             added.add(newKeys);
             added.add(newValues);
@@ -169,13 +155,9 @@ public final class PrefillGraph {
             return ops.reshape(byPosition, query.shape());
         }
 
-        private Value rotated(Value x, int heads) {
-            Shape sequences = Shape.of(positions.dim(0), positions.dim(1), Dim.of((long) heads * shape.headSize()));
-            return rounding.apply(ops.rotary(ops.reshape(x, sequences), positions, cos, sin));
-        }
-
         private Value byHead(Value x, int heads) {
-            Shape split = Shape.of(positions.dim(0), positions.dim(1), Dim.of(heads), Dim.of(shape.headSize()));
+            Shape split = Shape.of(
+                    rotation.positions().dim(0), rotation.positions().dim(1), Dim.of(heads), Dim.of(shape.headSize()));
             return ops.transpose(ops.reshape(x, split), 0, 2, 1, 3);
         }
 

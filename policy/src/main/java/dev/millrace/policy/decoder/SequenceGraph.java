@@ -17,6 +17,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
@@ -100,15 +101,14 @@ public final class SequenceGraph {
         Value positions = graph.input(POSITIONS, ElementType.INT64, Shape.of(BATCH, LENGTH));
         Value cos = graph.input(COS, ElementType.FLOAT, Shape.of(LENGTH, Dim.of(shape.headSize() / 2)));
         Value sin = graph.input(SIN, ElementType.FLOAT, cos.shape());
+        Attention.Rotation rotation = new Attention.Rotation(positions, cos, sin, UnaryOperator.identity());
         List<Value> masks = masks(shape);
         Value wanted = ops.reshape(graph.input(ROWS, ElementType.INT64, rows), Shape.of(count));
         this.inputs = RowSoftmax.Inputs.declare(graph, count, vocabulary);
         this.embedded = transformer.lookup(ops.reshape(tokens, Shape.of(BATCH.times(LENGTH))));
         RoutingPorts routing = new RoutingPorts(graph, shape.traits().experts(), BATCH, LENGTH);
         this.hidden = ops.gather(
-                transformer
-                        .routed(routing)
-                        .layers(embedded.rows(), new FullAttention(shape, ops, positions, cos, sin, masks)),
+                transformer.routed(routing).layers(embedded.rows(), new FullAttention(shape, ops, rotation, masks)),
                 wanted);
         routing.addOutputs();
     }
