@@ -44,7 +44,6 @@ public final class DecodeSession implements AutoCloseable {
     private final Map<Features, WeightedGraph> compiled = new HashMap<>();
     private final Prefill.Graph prefillGraph;
     private final PositionTables positions;
-    private final int tableRows;
     private final HeldSlots held;
 
     /**
@@ -90,17 +89,15 @@ public final class DecodeSession implements AutoCloseable {
         this.capacityTokens = capacityTokens;
         this.tokensPerCall = tokensPerCall;
         // a slot with fewer steps than the call computes on past its own end
-        this.tableRows = Math.addExact(capacityTokens, tokensPerCall);
-        this.positions = new PositionTables(shape, tableRows);
+        this.positions = new PositionTables(shape, Math.addExact(capacityTokens, tokensPerCall));
         this.prefillGraph = new Prefill.Graph(engine, shape, prepared);
-        this.held = new HeldSlots(engine, shape, slots, capacityTokens, prefillGraph, positions, tableRows);
+        this.held = new HeldSlots(engine, shape, slots, capacityTokens, prefillGraph, positions);
         graph(Features.NONE);
     }
 
     /** Slots for another thread, with graphs and positions of this session. */
     public SpareSlots spare(int spareSlots) {
-        return new SpareSlots(
-                new HeldSlots(engine, shape, spareSlots, capacityTokens, prefillGraph, positions, tableRows), held);
+        return new SpareSlots(new HeldSlots(engine, shape, spareSlots, capacityTokens, prefillGraph, positions), held);
     }
 
     public int slots() {
@@ -350,8 +347,8 @@ public final class DecodeSession implements AutoCloseable {
                 .longs(DecodeGraph.FORCED, in.forcedTokens(count, rows, shape.vocabSize()), count, rows)
                 .floats(DecodeGraph.UNIFORMS, in.uniforms(count, rows), count, rows)
                 .floats(DecodeGraph.INVERSE_TEMPERATURE, inverseTemperature, rows, 1)
-                .floats(DecodeGraph.COS, positions.cos(), tableRows, half)
-                .floats(DecodeGraph.SIN, positions.sin(), tableRows, half);
+                .floats(DecodeGraph.COS, positions.cos(), positions.rows(), half)
+                .floats(DecodeGraph.SIN, positions.sin(), positions.rows(), half);
         if (features.truncating()) {
             feeds.floats(DecodeGraph.TOP_K, topK, rows, 1)
                     .floats(DecodeGraph.TOP_P, topP, rows, 1)

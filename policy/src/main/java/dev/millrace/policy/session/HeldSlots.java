@@ -26,26 +26,21 @@ final class HeldSlots implements AutoCloseable {
     private final long[] lastToken;
     private final int[] length;
 
-    /**
-     * @param graph     stays the caller's
-     * @param positions of {@code tableRows} positions
-     */
+    /** @param graph stays the caller's */
     HeldSlots(
             Engine engine,
             DecoderShape shape,
             int slots,
             int capacityTokens,
             Prefill.Graph graph,
-            PositionTables positions,
-            int tableRows) {
+            PositionTables positions) {
         this.shape = shape;
         this.capacityTokens = capacityTokens;
         this.lastToken = new long[slots];
         this.length = new int[slots];
         this.cache = new KeyValueCache(engine, shape, slots, capacityTokens);
         this.routing = new HeldRouting(shape, slots, capacityTokens);
-        this.prefill =
-                new Prefill(engine, shape, graph, cache, capacityTokens, routing, positions, tableRows, PREFILL_TOKENS);
+        this.prefill = new Prefill(engine, shape, graph, cache, routing, positions, PREFILL_TOKENS);
     }
 
     KeyValueCache cache() {

@@ -65,6 +65,11 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
+    /** Rows of a slot. */
+    int capacity() {
+        return capacity;
+    }
+
     private long[] dims(int of) {
         return new long[] {of, shape.kvHeads(), capacity, shape.headSize()};
     }

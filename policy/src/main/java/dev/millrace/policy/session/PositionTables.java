@@ -17,11 +17,13 @@ final class PositionTables {
     /** Added to the score of a key that must not be seen; far below any score, and its exponential is exactly 0. */
     static final float MASKED = -1e9f;
 
+    private final int rows;
     private final FloatBuffer cos;
     private final FloatBuffer sin;
 
     PositionTables(DecoderShape shape, int positions) {
         int half = shape.headSize() / 2;
+        this.rows = positions;
         this.cos = direct(positions * half);
         this.sin = direct(positions * half);
         RopeScaling scaling = shape.traits().ropeScaling();
@@ -33,6 +35,11 @@ final class PositionTables {
                 sin.put(position * half + i, (float) (scaling.attentionFactor() * StrictMath.sin(angle)));
             }
         }
+    }
+
+    /** Positions that have a row. */
+    int rows() {
+        return rows;
     }
 
     FloatBuffer cos() {

@@ -27,10 +27,8 @@ final class Prefill {
     private final DecoderShape shape;
     private final Graph graph;
     private final KeyValueCache cache;
-    private final int capacity;
     private final HeldRouting routing;
     private final PositionTables positions;
-    private final int tableRows;
     private final int tokenBudget;
 
     /**
@@ -88,8 +86,6 @@ final class Prefill {
 
     /**
      * @param graph      stays the caller's
-     * @param capacity   rows of the cache
-     * @param positions  of {@code tableRows} positions
      * @param tokenBudget most padded tokens in a rectangle, unless a piece alone has more
      */
     Prefill(
@@ -97,19 +93,15 @@ final class Prefill {
             DecoderShape shape,
             Graph graph,
             KeyValueCache cache,
-            int capacity,
             HeldRouting routing,
             PositionTables positions,
-            int tableRows,
             int tokenBudget) {
         this.engine = engine;
         this.shape = shape;
         this.graph = graph;
         this.cache = cache;
-        this.capacity = capacity;
         this.routing = routing;
         this.positions = positions;
-        this.tableRows = tableRows;
         this.tokenBudget = tokenBudget;
     }
 
@@ -137,7 +129,7 @@ final class Prefill {
         long[] tokens = new long[height * length];
         long[] places = new long[height * length];
         long[] rows = new long[height * length];
-        Arrays.fill(rows, capacity - 1L); // of padding
+        Arrays.fill(rows, cache.capacity() - 1L); // of padding
         for (int row = 0; row < height; row++) {
             Piece piece = pieces.get(row);
             for (int t = 0; t < piece.tokens().length; t++) {
@@ -146,6 +138,7 @@ final class Prefill {
                 rows[row * length + t] = (long) piece.past() + t;
             }
         }
+        int tableRows = positions.rows();
         int half = shape.headSize() / 2;
         int[] slots = pieces.stream().mapToInt(Piece::slot).toArray();
         WeightedGraph compiled = graph.get(size.past() > 0);
