@@ -14,8 +14,7 @@ import java.util.function.Supplier;
  * @param name on the log
  * @param dims axis lengths, outermost first
  * @param dtype what the values are
- * @param bytes that it has when it is whole
- * @param sha256 of these; empty where {@code data} is these and nobody has looked yet
+ * @param sha256 of the bytes that it has when it is whole; empty where {@code data} is these and nobody has looked yet
  * @param encoding how {@code data} holds it
  * @param encodedBytes that it has as it goes
  * @param source gives these, from position to limit; of a tensor that goes whole, by its own {@link NamedTensor#source}
@@ -24,7 +23,6 @@ record EncodedTensor(
         String name,
         List<Long> dims,
         Dtype dtype,
-        long bytes,
         Optional<String> sha256,
         TensorEncoding encoding,
         long encodedBytes,
@@ -35,7 +33,6 @@ record EncodedTensor(
                 tensor.name(),
                 tensor.dims(),
                 tensor.dtype(),
-                tensor.bytes(),
                 Optional.empty(),
                 TensorEncoding.RAW,
                 tensor.bytes(),
@@ -57,7 +54,6 @@ record EncodedTensor(
                         tensor.name(),
                         tensor.dims(),
                         tensor.dtype(),
-                        tensor.bytes(),
                         Optional.of(ContentHash.of(data)),
                         TensorEncoding.DELTA,
                         delta.remaining(),
@@ -80,7 +76,7 @@ record EncodedTensor(
                 .setName(name)
                 .setDtype(dtype.name())
                 .setDims(dims)
-                .setBytes(bytes)
+                .setBytes(NamedTensor.bytes(dims, dtype))
                 .setChunks(chunks)
                 .setSha256(sha256.orElseGet(() -> ContentHash.of(data())))
                 .setEncoding(encoding)

@@ -26,6 +26,10 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffe
 
     /** How many bytes it has. */
     long bytes() {
+        return bytes(dims, dtype);
+    }
+
+    static long bytes(List<Long> dims, Dtype dtype) {
         return dims.stream().mapToLong(Long::longValue).reduce((long) dtype.bytes(), Math::multiplyExact);
     }
 
