@@ -53,19 +53,20 @@ final class RolloutTrace implements AutoCloseable {
         }
     }
 
-    private <T extends SpecificRecord> Optional<Found<T>> found(
-            String topic, int partition, long offset, Class<T> type) {
-        TopicPartition of = new TopicPartition(topic, partition);
-        if (offset < 0 || !run.recorded().partitions(topic).contains(of)) {
+    private <T extends SpecificRecord> Optional<Found<T>> found(String topic, Place place, Class<T> type) {
+        TopicPartition of = new TopicPartition(topic, place.partition());
+        if (place.offset() < 0 || !run.recorded().partitions(topic).contains(of)) {
             return Optional.empty();
         }
-        return fetcher.fetch(of, new long[] {offset}).stream().findFirst().flatMap(record -> decoded(record, type));
+        return fetcher.fetch(of, new long[] {place.offset()}).stream()
+                .findFirst()
+                .flatMap(record -> decoded(record, type));
     }
 
     private <T extends SpecificRecord> Optional<Found<T>> found(@Nullable LogCoordinates place, Class<T> type) {
         return place == null || !topics.all().contains(place.getTopic())
                 ? Optional.empty()
-                : found(place.getTopic(), place.getPartition(), place.getOffset(), type);
+                : found(place.getTopic(), new Place(place.getPartition(), place.getOffset()), type);
     }
 
     private <T extends SpecificRecord> Optional<Found<T>> decoded(
@@ -81,18 +82,12 @@ final class RolloutTrace implements AutoCloseable {
         }
     }
 
-    /** Indexed positions of a rollout's records; -1 for none. */
+    /** An indexed position; -1 for none. */
+    private record Place(int partition, long offset) {}
+
+    /** Indexed positions of a rollout's records. */
     private record Places(
-            int partition,
-            long offset,
-            String group,
-            int epoch,
-            int trajectoryPartition,
-            long trajectoryOffset,
-            long batch,
-            int entry,
-            int outcomePartition,
-            long outcomeOffset) {}
+            Place rollout, String group, int epoch, Place trajectory, long batch, int entry, Place outcome) {}
 
     private Optional<GroupTrace> trace(RunIndex index, String rolloutId) {
         List<Places> places = new ArrayList<>();
@@ -102,16 +97,13 @@ final class RolloutTrace implements AutoCloseable {
                         + " FROM rollout WHERE id = ? ORDER BY partition, offset LIMIT 16",
                 List.of(rolloutId),
                 row -> places.add(new Places(
-                        row.getInt(1),
-                        row.getLong(2),
+                        new Place(row.getInt(1), row.getLong(2)),
                         row.getString(3),
                         row.getInt(4),
-                        row.getInt(5),
-                        row.getLong(6),
+                        new Place(row.getInt(5), row.getLong(6)),
                         row.getLong(7),
                         row.getInt(8),
-                        row.getInt(9),
-                        row.getLong(10))));
+                        new Place(row.getInt(9), row.getLong(10)))));
         if (places.isEmpty()) {
             return Optional.empty();
         }
@@ -123,19 +115,16 @@ final class RolloutTrace implements AutoCloseable {
         List<Found<TrainingStep>> steps = new ArrayList<>();
         List<Found<Outcome>> outcomes = new ArrayList<>();
         for (Places place : places) {
-            found(topics.rollouts(), place.partition(), place.offset(), Rollout.class)
-                    .ifPresent(rollouts::add);
-            found(topics.trajectories(), place.trajectoryPartition(), place.trajectoryOffset(), Trajectory.class)
-                    .ifPresent(trajectory -> {
-                        trajectories.add(trajectory);
-                        Trajectory joined = trajectory.value();
-                        found(joined.getScoreSource(), Score.class).ifPresent(scores::add);
-                        found(joined.getReferenceSource(), Score.class).ifPresent(scores::add);
-                        found(joined.getTeacherSource(), Score.class).ifPresent(scores::add);
-                        found(joined.getRewardSource(), Reward.class).ifPresent(rewards::add);
-                    });
-            found(topics.outcomes(), place.outcomePartition(), place.outcomeOffset(), Outcome.class)
-                    .ifPresent(outcomes::add);
+            found(topics.rollouts(), place.rollout(), Rollout.class).ifPresent(rollouts::add);
+            found(topics.trajectories(), place.trajectory(), Trajectory.class).ifPresent(trajectory -> {
+                trajectories.add(trajectory);
+                Trajectory joined = trajectory.value();
+                found(joined.getScoreSource(), Score.class).ifPresent(scores::add);
+                found(joined.getReferenceSource(), Score.class).ifPresent(scores::add);
+                found(joined.getTeacherSource(), Score.class).ifPresent(scores::add);
+                found(joined.getRewardSource(), Reward.class).ifPresent(rewards::add);
+            });
+            found(topics.outcomes(), place.outcome(), Outcome.class).ifPresent(outcomes::add);
             if (place.batch() >= 0) {
                 recordOf(index, "batch", topics.batches(), place.epoch(), place.batch(), LearnerBatch.class)
                         .filter(batch ->
@@ -164,28 +153,22 @@ final class RolloutTrace implements AutoCloseable {
     }
 
     private Optional<Found<PromptRequest>> prompt(RunIndex index, Places of) {
-        long[] place = {-1, -1};
+        Place[] place = {new Place(-1, -1)};
         index.read(
                 "SELECT partition, offset FROM prompt WHERE grp = ? ORDER BY released_ms LIMIT 1",
                 List.of(of.group()),
-                row -> {
-                    place[0] = row.getLong(1);
-                    place[1] = row.getLong(2);
-                });
-        return found(topics.prompts(), (int) place[0], place[1], PromptRequest.class);
+                row -> place[0] = new Place(row.getInt(1), row.getLong(2)));
+        return found(topics.prompts(), place[0], PromptRequest.class);
     }
 
     private <T extends SpecificRecord> Optional<Found<T>> recordOf(
             RunIndex index, String table, String topic, int epoch, long batch, Class<T> type) {
-        long[] place = {-1, -1};
+        Place[] place = {new Place(-1, -1)};
         index.read(
                 "SELECT partition, offset FROM " + table + " WHERE epoch = ? AND batch = ?",
                 List.of(epoch, batch),
-                row -> {
-                    place[0] = row.getLong(1);
-                    place[1] = row.getLong(2);
-                });
-        return found(topic, (int) place[0], place[1], type);
+                row -> place[0] = new Place(row.getInt(1), row.getLong(2)));
+        return found(topic, place[0], type);
     }
 
     private List<FoundDeadLetter> letters(RunIndex index, String rolloutId) {
