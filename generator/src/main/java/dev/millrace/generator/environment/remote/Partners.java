@@ -94,7 +94,7 @@ final class Partners {
         public CompletableFuture<ObjectNode> ask(Question question) {
             Call call = new Call(question);
             synchronized (this) {
-                if (underWay >= place.concurrency()) {
+                if (underWay >= place.limits().concurrency()) {
                     waiting.add(call);
                     return call.answer;
                 }
@@ -139,12 +139,12 @@ final class Partners {
                 }
                 CompletableFuture<HttpResponse<byte[]>> sent;
                 try {
-                    sent = CLIENT.sendAsync(request(), info -> new BoundedBody(place.answerBytes()));
+                    sent = CLIENT.sendAsync(request(), info -> new BoundedBody(place.limits().answerBytes()));
                 } catch (RuntimeException e) {
                     fail(String.valueOf(e.getMessage()), e);
                     return;
                 }
-                Future<?> limit = clock.schedule(() -> sent.cancel(true), place.timeoutMs(), TimeUnit.MILLISECONDS);
+                Future<?> limit = clock.schedule(() -> sent.cancel(true), place.limits().timeoutMs(), TimeUnit.MILLISECONDS);
                 sent.whenComplete((response, failure) -> {
                     limit.cancel(false);
                     if (failure == null) {
@@ -202,7 +202,7 @@ final class Partners {
                 } else if (failure instanceof BoundedBody.TooLongException) {
                     fail(String.valueOf(failure.getMessage()), failure);
                 } else if (failure instanceof java.util.concurrent.CancellationException) {
-                    again("it has not answered within " + place.timeoutMs() + " ms (timeout_ms)", failure);
+                    again("it has not answered within " + place.limits().timeoutMs() + " ms (timeout_ms)", failure);
                 } else if (failure instanceof IOException) {
                     again("the connection broke: " + failure, failure);
                 } else {
@@ -215,8 +215,8 @@ final class Partners {
                 if (awaySince == 0) {
                     awaySince = now;
                 }
-                if (question.ends() || TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.patienceMs()) {
-                    fail("it could not be reached for " + place.patienceMs() + " ms (patience_ms)", failure);
+                if (question.ends() || TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.limits().patienceMs()) {
+                    fail("it could not be reached for " + place.limits().patienceMs() + " ms (patience_ms)", failure);
                 } else {
                     pause();
                 }
@@ -224,7 +224,7 @@ final class Partners {
 
             private void again(String why, @Nullable Throwable cause) {
                 awaySince = 0;
-                if (++attempts >= place.attempts() || question.ends()) {
+                if (++attempts >= place.limits().attempts() || question.ends()) {
                     fail(why + (attempts == 1 ? "" : ", and was asked " + attempts + " times (attempts)"), cause);
                 } else {
                     pause();
@@ -386,7 +386,7 @@ final class Partners {
         private Worker seatFor(String episode) {
             Worker least = workers.stream()
                     .min(Comparator.comparingInt(worker -> worker.episodes))
-                    .filter(worker -> worker.episodes == 0 || workers.size() >= place.concurrency())
+                    .filter(worker -> worker.episodes == 0 || workers.size() >= place.limits().concurrency())
                     .orElseGet(this::another);
             least.episodes++;
             seats.put(episode, new Seat(least, least.processNumber));
@@ -394,7 +394,7 @@ final class Partners {
         }
 
         private Worker another() {
-            if (workers.size() >= place.concurrency()) {
+            if (workers.size() >= place.limits().concurrency()) {
                 return workers.get(0);
             }
             Worker worker = new Worker(named++);
@@ -480,7 +480,7 @@ final class Partners {
                         process = running;
                     }
                     byte[] line = running.exchange(
-                            PartnerJson.bytes(question.body()), place.timeoutMs(), place.answerBytes());
+                            PartnerJson.bytes(question.body()), place.limits().timeoutMs(), place.limits().answerBytes());
                     take(asked, line);
                 } catch (IOException e) {
                     replace(asked, String.valueOf(e.getMessage()), e);
@@ -512,7 +512,7 @@ final class Partners {
             private void replace(Asked asked, String why, Throwable cause) {
                 end();
                 boolean mayHaveActed = asked.question.episode() != null && !asked.question.begins();
-                boolean isLast = ++asked.attempts >= place.attempts();
+                boolean isLast = ++asked.attempts >= place.limits().attempts();
                 if (mayHaveActed || isLast || !pause()) {
                     forget(asked.question);
                     asked.answer.completeExceptionally(new PartnerException(

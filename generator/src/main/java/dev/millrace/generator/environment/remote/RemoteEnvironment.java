@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment.remote;
 
+import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.EpisodeStart;
@@ -62,7 +63,7 @@ public record RemoteEnvironment(
             throw new IllegalArgumentException("protocol must be millrace or openenv: null");
         }
         RemotePlace place =
-                new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+                new RemotePlace(url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
         if (protocol == EnvironmentProtocol.OPENENV) {
             if (!command.isEmpty()) {
                 throw new IllegalArgumentException("command is '" + command
@@ -98,7 +99,7 @@ public record RemoteEnvironment(
     }
 
     RemotePlace place() {
-        return new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+        return new RemotePlace(url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
     }
 
     String framed(String text) {

@@ -386,7 +386,7 @@ final class RemoteEpisode implements Episode {
             Session session = new Session(reset(episode, question.body().path("metadata")));
             synchronized (this) {
                 sessions.put(episode, session);
-                if (open >= place.concurrency()) {
+                if (open >= place.limits().concurrency()) {
                     waiting.add(session);
                     return session.begun;
                 }
@@ -486,7 +486,7 @@ final class RemoteEpisode implements Episode {
 
             void connect() {
                 WebSocket.Builder builder =
-                        CLIENT.newWebSocketBuilder().connectTimeout(Duration.ofMillis(place.timeoutMs()));
+                        CLIENT.newWebSocketBuilder().connectTimeout(Duration.ofMillis(place.limits().timeoutMs()));
                 try {
                     String authorization = place.authorization(System.getenv());
                     if (!authorization.isEmpty()) {
@@ -531,14 +531,14 @@ final class RemoteEpisode implements Episode {
                 long now = System.nanoTime();
                 awaySince = awaySince == 0 ? now : awaySince;
                 boolean mayComeBack = failure instanceof ConnectException
-                        && TimeUnit.NANOSECONDS.toMillis(now - awaySince) < place.patienceMs();
+                        && TimeUnit.NANOSECONDS.toMillis(now - awaySince) < place.limits().patienceMs();
                 if (mayComeBack && !isOver()) {
                     Partners.sharedClock().schedule(this::connect, PAUSE_MS, TimeUnit.MILLISECONDS);
                 } else {
                     begun.completeExceptionally(new PartnerException(
                             place.shown() + " could not be connected to"
                                     + (failure instanceof ConnectException
-                                            ? " for " + place.patienceMs() + " ms (patience_ms)"
+                                            ? " for " + place.limits().patienceMs() + " ms (patience_ms)"
                                             : ": " + failure.getMessage()),
                             failure));
                 }
@@ -562,8 +562,8 @@ final class RemoteEpisode implements Episode {
                 Future<?> limit = Partners.sharedClock()
                         .schedule(
                                 () -> lost(
-                                        "it has not answered within " + place.timeoutMs() + " ms (timeout_ms)", null),
-                                place.timeoutMs(),
+                                        "it has not answered within " + place.limits().timeoutMs() + " ms (timeout_ms)", null),
+                                place.limits().timeoutMs(),
                                 TimeUnit.MILLISECONDS);
                 to.sendText(question.toString(), true).whenComplete((sent, failure) -> {
                     if (failure != null) {
@@ -577,8 +577,8 @@ final class RemoteEpisode implements Episode {
 
             @Override
             public @Nullable CompletionStage<?> onText(WebSocket from, CharSequence data, boolean last) {
-                if (message.length() + data.length() > place.answerBytes()) { // the socket calls one after the other
-                    lost("its answer is longer than " + place.answerBytes() + " bytes (answer_bytes)", null);
+                if (message.length() + data.length() > place.limits().answerBytes()) { // the socket calls one after the other
+                    lost("its answer is longer than " + place.limits().answerBytes() + " bytes (answer_bytes)", null);
                     return null;
                 }
                 message.append(data);

@@ -9,21 +9,33 @@ import java.util.Map;
  * @param url of a server; empty where a command is asked
  * @param command for the shell; empty where a server is asked
  * @param tokenVariable name of the variable of the environment that holds a bearer token for the server; empty for none
- * @param timeoutMs longest wait for an answer
- * @param attempts how often a question is asked at most
- * @param patienceMs for how long who cannot be reached is waited for
- * @param concurrency questions under way at once; of a command, processes
- * @param answerBytes longest answer
  */
-record RemotePlace(
-        String url,
-        String command,
-        String tokenVariable,
-        int timeoutMs,
-        int attempts,
-        int patienceMs,
-        int concurrency,
-        int answerBytes) {
+record RemotePlace(String url, String command, String tokenVariable, Limits limits) {
+
+    /**
+     * How long and how often to ask.
+     *
+     * @param timeoutMs longest wait for an answer
+     * @param attempts how often a question is asked at most
+     * @param patienceMs how long to retry an address that cannot be reached
+     * @param concurrency questions under way at once; of a command, processes
+     * @param answerBytes longest answer
+     */
+    record Limits(int timeoutMs, int attempts, int patienceMs, int concurrency, int answerBytes) {
+        void check() {
+            between("timeout_ms", timeoutMs, 1, 3_600_000);
+            between("attempts", attempts, 1, 20);
+            between("patience_ms", patienceMs, 0, 3_600_000);
+            between("concurrency", concurrency, 1, 4_096);
+            between("answer_bytes", answerBytes, 64, 64 << 20);
+        }
+
+        private static void between(String key, long value, long least, long most) {
+            if (value < least || value > most) {
+                throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
+            }
+        }
+    }
 
     /**
      * Refuses what cannot be.
@@ -44,11 +56,7 @@ record RemotePlace(
                     "token_variable is for a url, and a command sees the variables of the environment by itself: "
                             + tokenVariable + "; leave it out");
         }
-        between("timeout_ms", timeoutMs, 1, 3_600_000);
-        between("attempts", attempts, 1, 20);
-        between("patience_ms", patienceMs, 0, 3_600_000);
-        between("concurrency", concurrency, 1, 4_096);
-        between("answer_bytes", answerBytes, 64, 64 << 20);
+        limits.check();
         return this;
     }
 
@@ -71,12 +79,6 @@ record RemotePlace(
             throw new IllegalArgumentException(
                     "url must hold no user and no password, which would be written down; put a token into a variable"
                             + " of the environment and name that in token_variable");
-        }
-    }
-
-    private static void between(String key, long value, long least, long most) {
-        if (value < least || value > most) {
-            throw new IllegalArgumentException(key + " must be from " + least + " to " + most + ": " + value);
         }
     }
 

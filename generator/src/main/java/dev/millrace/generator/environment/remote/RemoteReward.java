@@ -1,6 +1,7 @@
 package dev.millrace.generator.environment.remote;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
@@ -34,8 +35,8 @@ public record RemoteReward(
         implements RewardFunction {
 
     public RemoteReward {
-        place(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes)
-                .check("http", "https");
+        Limits limits = new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+        new RemotePlace(url, command, tokenVariable, limits).check("http", "https");
     }
 
     /** Nobody yet; 30 s, three times, eight at once. */
@@ -43,20 +44,9 @@ public record RemoteReward(
         return new RemoteReward("", "", "", 30_000, 3, 60_000, 8, 1 << 20);
     }
 
-    private static RemotePlace place(
-            String url,
-            String command,
-            String tokenVariable,
-            int timeoutMs,
-            int attempts,
-            int patienceMs,
-            int concurrency,
-            int answerBytes) {
-        return new RemotePlace(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
-    }
-
     private RemotePlace place() {
-        return place(url, command, tokenVariable, timeoutMs, attempts, patienceMs, concurrency, answerBytes);
+        return new RemotePlace(
+                url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
     }
 
     /**
