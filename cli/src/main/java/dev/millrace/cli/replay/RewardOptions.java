@@ -257,13 +257,12 @@ final class RewardOptions {
             Response response = new Response(rollout);
             return remote.ask(new VerdictQuestion(
                             rollout.getRolloutId(),
-                            Optional.ofNullable(tokenizer).map(text -> text.decode(prompt)),
                             Optional.ofNullable(tokenizer)
-                                    .map(text -> finished(rollout, prompt, "", response, text)
-                                            .text()),
-                            prompt,
-                            response.tokens,
-                            response.mask,
+                                    .map(text -> new VerdictQuestion.Texts(
+                                            text.decode(prompt),
+                                            finished(rollout, prompt, "", response, text)
+                                                    .text())),
+                            new VerdictQuestion.Tokens(prompt, response.tokens, response.mask),
                             rows.apply(rollout.getGroupId()),
                             Optional.of(rollout.getFinishReason()),
                             rollout.getReward()))

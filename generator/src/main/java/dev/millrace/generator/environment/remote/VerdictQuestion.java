@@ -12,26 +12,29 @@ import org.apache.commons.codec.digest.DigestUtils;
  * What a verifier is asked about one rollout, the same whether it is being sampled or replayed.
  *
  * @param rolloutId of the rollout
- * @param prompt its text; empty where the vocabulary is not at hand
- * @param response what the policy wrote, as text; empty where the vocabulary is not at hand
- * @param promptTokens not to be written
- * @param responseTokens not to be written
- * @param mask 1 for each token of the response that the policy wrote; not to be written
+ * @param texts empty without the vocabulary
  * @param metadata the state of the request: the row of data without its prompt; empty where it is not known
  * @param finishReason of a recorded rollout
  * @param reward what the environment, or the record, says by itself
  */
 public record VerdictQuestion(
         String rolloutId,
-        Optional<String> prompt,
-        Optional<String> response,
-        int[] promptTokens,
-        int[] responseTokens,
-        byte[] mask,
+        Optional<Texts> texts,
+        Tokens tokens,
         Optional<String> metadata,
         Optional<String> finishReason,
         double reward) {
     private static final int PROTOCOL = 1;
+
+    /** @param response what the policy wrote */
+    public record Texts(String prompt, String response) {}
+
+    /**
+     * None of the arrays may be written.
+     *
+     * @param mask 1 for each token of the response that the policy wrote
+     */
+    public record Tokens(int[] prompt, int[] response, byte[] mask) {}
 
     static VerdictQuestion of(FinishedResponse finished) {
         Transcript written = finished.response();
@@ -43,11 +46,8 @@ public record VerdictQuestion(
         }
         return new VerdictQuestion(
                 finished.rolloutId(),
-                Optional.of(finished.tokenizer().decode(finished.promptTokens())),
-                Optional.of(finished.text()),
-                finished.promptTokens(),
-                tokens,
-                mask,
+                Optional.of(new Texts(finished.tokenizer().decode(finished.promptTokens()), finished.text())),
+                new Tokens(finished.promptTokens(), tokens, mask),
                 Optional.of(finished.environmentState()),
                 Optional.empty(),
                 finished.verified().reward());
@@ -60,12 +60,11 @@ public record VerdictQuestion(
                 .put("id", id())
                 .put("rollout_id", rolloutId)
                 .put("group_id", rolloutId.substring(0, Math.max(0, rolloutId.lastIndexOf('/'))));
-        prompt.ifPresent(text -> body.put("prompt", text));
-        response.ifPresent(text -> body.put("response", text));
-        add(body.putArray("prompt_tokens"), promptTokens);
-        add(body.putArray("response_tokens"), responseTokens);
+        texts.ifPresent(given -> body.put("prompt", given.prompt()).put("response", given.response()));
+        add(body.putArray("prompt_tokens"), tokens.prompt());
+        add(body.putArray("response_tokens"), tokens.response());
         ArrayNode byPolicy = body.putArray("mask");
-        for (byte one : mask) {
+        for (byte one : tokens.mask()) {
             byPolicy.add(one);
         }
         metadata.ifPresent(state -> body.set("metadata", PartnerJson.metadata(state)));
@@ -75,15 +74,15 @@ public record VerdictQuestion(
 
     /** A rollout that is sampled again has its old name and may have other tokens, so the name alone would not do. */
     private String id() {
-        ByteBuffer content =
-                ByteBuffer.allocate(Integer.BYTES * (promptTokens.length + responseTokens.length) + mask.length);
-        for (int token : promptTokens) {
+        ByteBuffer content = ByteBuffer.allocate(
+                Integer.BYTES * (tokens.prompt().length + tokens.response().length) + tokens.mask().length);
+        for (int token : tokens.prompt()) {
             content.putInt(token);
         }
-        for (int token : responseTokens) {
+        for (int token : tokens.response()) {
             content.putInt(token);
         }
-        content.put(mask);
+        content.put(tokens.mask());
         return rolloutId + "#" + DigestUtils.sha256Hex(content.array()).substring(0, 16);
     }
 
