@@ -70,18 +70,20 @@ public final class RemoteEngines {
             Clock clock) {
         config.require(generator);
         EngineHttp http = new EngineHttp(config.url(), key(config, System.getenv()));
-        return (weights, shape) -> new RemoteTurnEngine(
-                api(config, http, config.change(generator)),
-                http,
-                config,
-                generator,
-                () -> version(weights.current()),
-                shape.vocabSize(),
-                new VersionDirectories(
-                        config, run.runId() + "-e" + run.epoch() + "-" + generator.id() + "-v", checkpoint),
-                new PolicyProbe(own, shape, config, generator.capacityTokens()),
-                new EngineMeters(meters),
-                clock);
+        return (weights, shape) -> {
+            EngineMeters counts = new EngineMeters(meters);
+            EngineWeights followed = new EngineWeights(
+                    api(config, http, config.change(generator)),
+                    http,
+                    config,
+                    config.change(generator),
+                    new VersionDirectories(
+                            config, run.runId() + "-e" + run.epoch() + "-" + generator.id() + "-v", checkpoint),
+                    new PolicyProbe(own, shape, config, generator.capacityTokens()),
+                    counts);
+            return new RemoteTurnEngine(
+                    followed, generator, () -> version(weights.current()), shape.vocabSize(), counts, clock);
+        };
     }
 
     private static EngineWeights.Version version(NewestWeights.Loaded loaded) {
@@ -166,25 +168,22 @@ public final class RemoteEngines {
         private volatile long oldest = -1;
         private final AtomicLong sampled = new AtomicLong();
 
+        /** @param weights of the engine that it samples with; closed with it */
         RemoteTurnEngine(
-                EngineApi api,
-                EngineHttp http,
-                EngineConfig config,
+                EngineWeights weights,
                 GeneratorConfig generator,
                 Supplier<EngineWeights.Version> newest,
                 int vocabSize,
-                VersionDirectories directories,
-                PolicyProbe probe,
                 EngineMeters meters,
                 Clock clock) {
-            this.api = api;
-            this.http = http;
-            this.config = config;
+            this.weights = weights;
+            this.api = weights.api;
+            this.http = weights.http;
+            this.config = weights.config;
+            this.change = weights.change;
             this.generator = generator;
-            this.change = config.change(generator);
             this.newest = newest;
             this.vocabSize = vocabSize;
-            this.weights = new EngineWeights(api, http, config, change, directories, probe, meters);
             this.meters = meters;
             this.clock = clock;
             this.versionWait = new VersionWait(generator);

@@ -136,17 +136,17 @@ class RemoteTurnEngineTest {
                 20_000);
         config.require(generator);
         EngineHttp http = new EngineHttp(config.url(), null);
-        RemoteTurnEngine engine = new RemoteTurnEngine(
+        EngineMeters counts = new EngineMeters(meters);
+        EngineWeights weights = new EngineWeights(
                 RemoteEngines.api(config, http, config.change(generator)),
                 http,
                 config,
-                generator,
-                newest::get,
-                TestRun.SHAPE.vocabSize(),
+                config.change(generator),
                 new VersionDirectories(config, "run-v", ""),
                 new PolicyProbe(Engine.cpu(), TestRun.SHAPE, config, CAPACITY),
-                new EngineMeters(meters),
-                Clock.systemUTC());
+                counts);
+        RemoteTurnEngine engine = new RemoteTurnEngine(
+                weights, generator, newest::get, TestRun.SHAPE.vocabSize(), counts, Clock.systemUTC());
         made.add(engine);
         return engine;
     }
