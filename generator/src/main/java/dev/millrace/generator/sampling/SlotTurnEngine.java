@@ -82,31 +82,24 @@ public final class SlotTurnEngine implements TurnEngine {
     private long countedCopied;
 
     /**
+     * @param batcher is closed with it
      * @param weights stay the caller's
-     * @param shape of the policy
-     * @param tokenizer of its text
-     * @param prepared of the configured precision; loaders of weights add to them
-     * @param prefixBytes memory for what is kept of answers, so that a prompt that continues from one takes in only what is new; 0 for none
+     * @param tokenizer of the policy's text
      * @throws IllegalArgumentException if weights are to be taken up at the end of groups, which sessions have no end of
      */
     private SlotTurnEngine(
-            Engine engine,
+            SlotPool batcher,
             NewestWeights weights,
-            DecoderShape shape,
+            int vocabSize,
             Tokenizer tokenizer,
             GeneratorConfig config,
-            PreparedWeights prepared,
-            long prefixBytes,
             MeterRegistry meters,
             Clock clock) {
         requireUpdates(config.weightUpdate());
         this.config = config;
         this.tokenizer = tokenizer;
-        this.vocabSize = shape.vocabSize();
-        this.batcher = new SlotPool(engine, shape, config, prepared);
-        if (prefixBytes > 0) {
-            batcher.keepPrefixes(prefixBytes);
-        }
+        this.vocabSize = vocabSize;
+        this.batcher = batcher;
         this.meters = new GeneratorMeters(meters);
         this.versions = new ResidentVersions(weights, config.weightUpdate(), batcher, this.meters);
         this.clock = clock;
@@ -119,7 +112,7 @@ public final class SlotTurnEngine implements TurnEngine {
     /**
      * Makes one whose weights their loader prepares.
      *
-     * @param prefixBytes as above
+     * @param prefixBytes memory for what is kept of answers, so that a prompt that continues from one takes in only what is new; 0 for none
      * @throws IllegalArgumentException as above
      */
     public static Door door(
@@ -134,8 +127,11 @@ public final class SlotTurnEngine implements TurnEngine {
         return new Door() {
             @Override
             public TurnEngine open(NewestWeights weights, DecoderShape shape) {
-                return new SlotTurnEngine(
-                        engine, weights, shape, tokenizer, config, prepared, prefixBytes, meters, clock);
+                SlotPool slots = new SlotPool(engine, shape, config, prepared);
+                if (prefixBytes > 0) {
+                    slots.keepPrefixes(prefixBytes);
+                }
+                return new SlotTurnEngine(slots, weights, shape.vocabSize(), tokenizer, config, meters, clock);
             }
 
             @Override
