@@ -140,7 +140,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
     private SessionEnding overdue(Session session, String error) {
         List<PlayedTurn> turns = session.turns();
         if (turns.isEmpty()) {
-            return new SessionEnding(session, null, -1, null, error, List.of(), true, new CompletableFuture<>());
+            return new SessionEnding(session, null, -1, error, List.of(), true, new CompletableFuture<>());
         }
         PlayedTurn last = turns.get(turns.size() - 1);
         Rollout rollout = new SessionRollout(session, last)
@@ -153,14 +153,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                         engine.identity(),
                         clock.millis());
         return new SessionEnding(
-                session,
-                rollout,
-                last.record().getTurn(),
-                FinishReason.ABORTED,
-                error,
-                List.of(),
-                true,
-                new CompletableFuture<>());
+                session, rollout, last.record().getTurn(), error, List.of(), true, new CompletableFuture<>());
     }
 
     private void write(BooleanSupplier stopped, boolean isLast) {

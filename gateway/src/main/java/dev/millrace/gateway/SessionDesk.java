@@ -279,8 +279,7 @@ final class SessionDesk {
             if (!verdict.branches().isEmpty()) {
                 throw RefusedCallException.invalid("branches", "the session has no turn, and so no branches");
             }
-            return new SessionEnding(
-                    session, null, -1, null, verdict.error(), List.of(), false, new CompletableFuture<>());
+            return new SessionEnding(session, null, -1, verdict.error(), List.of(), false, new CompletableFuture<>());
         }
         PlayedTurn last = verdict.turn().isEmpty()
                 ? turns.get(turns.size() - 1)
@@ -288,13 +287,13 @@ final class SessionDesk {
                         .orElseThrow(() -> RefusedCallException.invalid(
                                 "turn", "there is no turn " + verdict.turn().getAsInt() + " in this session"));
         SessionRollout branch = new SessionRollout(session, last);
-        if (!verdict.turnRewards().isEmpty() && verdict.turnRewards().size() != branch.policyTurns()) {
+        if (!verdict.reward().turns().isEmpty() && verdict.reward().turns().size() != branch.policyTurns()) {
             throw RefusedCallException.invalid(
                     "turn_rewards",
                     "turn_rewards must be one for each of the " + branch.policyTurns()
                             + " turns of the branch that ends with turn "
                             + last.record().getTurn() + ": "
-                            + verdict.turnRewards().size());
+                            + verdict.reward().turns().size());
         }
         SessionBranches further = new SessionBranches(session, last, verdict);
         VerifiedReward reward = reward(branch, verdict);
@@ -312,7 +311,6 @@ final class SessionDesk {
                     session,
                     rollout,
                     last.record().getTurn(),
-                    rollout.getFinishReason(),
                     verdict.error(),
                     further.rollouts(
                             samples,
@@ -332,8 +330,11 @@ final class SessionDesk {
 
     /** The agent's reward, else the run's own. */
     static VerifiedReward reward(SessionRollout branch, SessionVerdict verdict) {
-        if (verdict.reward().isPresent() || !verdict.isJudged()) {
-            return SessionRollout.given(verdict.reward().orElse(0), verdict.components(), verdict.turnRewards());
+        if (verdict.reward().whole().isPresent() || !verdict.isJudged()) {
+            return SessionRollout.given(
+                    verdict.reward().whole().orElse(0),
+                    verdict.reward().components(),
+                    verdict.reward().turns());
         }
         VerifiedReward judged;
         try {
@@ -344,7 +345,8 @@ final class SessionDesk {
                     "the run's own reward cannot judge the session: " + e.getMessage()
                             + "; complete it again later, or with a reward");
         }
-        return SessionRollout.given(judged.reward(), judged.components(), verdict.turnRewards());
+        return SessionRollout.given(
+                judged.reward(), judged.components(), verdict.reward().turns());
     }
 
     private static ObjectNode completed(SessionEnding ending) {
@@ -477,13 +479,13 @@ final class SessionDesk {
                         "the branch that ends with turn " + verdict.turn()
                                 + " has no turn that is not part of one that is trained on already");
             }
-            if (!verdict.turnRewards().isEmpty() && verdict.turnRewards().size() != turns.size()) {
+            if (!verdict.reward().turns().isEmpty() && verdict.reward().turns().size() != turns.size()) {
                 throw RefusedCallException.invalid(
                         "branches",
                         "turn_rewards must be one for each of the " + turns.size()
                                 + " turns of the branch that ends with turn " + verdict.turn()
                                 + " and that no branch before it has: "
-                                + verdict.turnRewards().size());
+                                + verdict.reward().turns().size());
             }
             return turns;
         }
@@ -522,13 +524,18 @@ final class SessionDesk {
         }
 
         private static VerifiedReward worth(BranchVerdict verdict, VerifiedReward ofSession) {
-            if (verdict.reward().isPresent()) {
+            if (verdict.reward().whole().isPresent()) {
                 return SessionRollout.given(
-                        verdict.reward().getAsDouble(), verdict.components(), verdict.turnRewards());
+                        verdict.reward().whole().getAsDouble(),
+                        verdict.reward().components(),
+                        verdict.reward().turns());
             }
             Map<String, Double> parts = new HashMap<>();
             ofSession.components().forEach((name, value) -> parts.put(name, value * verdict.share()));
-            return SessionRollout.given(ofSession.reward() * verdict.share(), parts, verdict.turnRewards());
+            return SessionRollout.given(
+                    ofSession.reward() * verdict.share(),
+                    parts,
+                    verdict.reward().turns());
         }
 
         /** The rollout that trains on its prefix, else the session's own. */
@@ -543,7 +550,7 @@ final class SessionDesk {
                     parent == null ? rolloutId : Objects.requireNonNull(trainedBy.get(parent)),
                     position,
                     reason(first),
-                    verdict.reward().isPresent() ? null : (Double) verdict.share());
+                    verdict.reward().whole().isPresent() ? null : (Double) verdict.share());
         }
 
         /** Its own reason, or that of the session's branch if that one forked. */
@@ -570,8 +577,6 @@ final class SessionDesk {
      * An agent's verdict on its session.
      *
      * @param reward empty for the run's own
-     * @param components by name
-     * @param turnRewards one per turn of the trained branch; empty for none
      * @param status null for the last turn's
      * @param error null for none
      * @param turn last turn of the trained branch; empty for the newest
@@ -579,9 +584,7 @@ final class SessionDesk {
      * @param allBranches trains all branches
      */
     record SessionVerdict(
-            OptionalDouble reward,
-            Map<String, Double> components,
-            List<Double> turnRewards,
+            GivenReward reward,
             @Nullable FinishReason status,
             @Nullable String error,
             OptionalInt turn,
@@ -593,23 +596,26 @@ final class SessionDesk {
                 Set.of("turn", "reward", "reward_share", "reward_components", "turn_rewards");
 
         /**
+         * What an agent gives for a branch.
+         *
+         * @param whole of the branch; empty if it gives none
+         * @param components by name
+         * @param turns one per turn; empty for none
+         */
+        record GivenReward(OptionalDouble whole, Map<String, Double> components, List<Double> turns) {}
+
+        /**
          * An agent's verdict on an extra branch.
          *
          * @param turn its last
-         * @param reward of its own; empty for a share of the session's
+         * @param reward of its own turns; empty for a share of the session's
          * @param share 0 to 1; ignored with an own reward
-         * @param turnRewards one per turn of its own; empty for none
          */
-        record BranchVerdict(
-                int turn,
-                OptionalDouble reward,
-                double share,
-                Map<String, Double> components,
-                List<Double> turnRewards) {
+        record BranchVerdict(int turn, GivenReward reward, double share) {
 
             /** With the session's whole reward. */
             static BranchVerdict ofWhole(int turn) {
-                return new BranchVerdict(turn, OptionalDouble.empty(), 1, Map.of(), List.of());
+                return new BranchVerdict(turn, new GivenReward(OptionalDouble.empty(), Map.of(), List.of()), 1);
             }
         }
 
@@ -629,12 +635,9 @@ final class SessionDesk {
             if (!all) {
                 named.forEach(each -> branches.add(branch(each, "branches[" + branches.size() + "].")));
             }
-            JsonNode reward = body.path("reward");
             JsonNode turn = body.path("turn");
             return new SessionVerdict(
-                    isGiven(reward) ? OptionalDouble.of(finite(reward, "reward")) : OptionalDouble.empty(),
-                    components(body, ""),
-                    turnRewards(body, ""),
+                    reward(body, ""),
                     status(body.path("status").asText("completed")),
                     isGiven(body.path("error")) ? body.get("error").asText() : null,
                     isGiven(turn) ? OptionalInt.of(turn.asInt(-1)) : OptionalInt.empty(),
@@ -669,10 +672,13 @@ final class SessionDesk {
                 throw RefusedCallException.invalid(
                         place + "reward_share", place + "reward_share must be from 0 to 1: " + share);
             }
-            return new BranchVerdict(
-                    body.get("turn").intValue(),
+            return new BranchVerdict(body.get("turn").intValue(), reward(body, place), part);
+        }
+
+        private static GivenReward reward(JsonNode body, String place) {
+            JsonNode reward = body.path("reward");
+            return new GivenReward(
                     isGiven(reward) ? OptionalDouble.of(finite(reward, place + "reward")) : OptionalDouble.empty(),
-                    part,
                     components(body, place),
                     turnRewards(body, place));
         }

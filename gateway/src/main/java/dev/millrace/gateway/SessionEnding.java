@@ -11,7 +11,6 @@ import org.jspecify.annotations.Nullable;
  *
  * @param rollout null without turns; the sample is then free again
  * @param trainedTurn last turn of the rollout's branch; -1 for none
- * @param finishReason null without a rollout
  * @param error null for none
  * @param branches further rollouts
  * @param isOverdue ended by a limit
@@ -21,11 +20,16 @@ record SessionEnding(
         Session session,
         @Nullable Rollout rollout,
         int trainedTurn,
-        @Nullable FinishReason finishReason,
         @Nullable String error,
         List<BranchEnding> branches,
         boolean isOverdue,
         CompletableFuture<Void> written) {
+
+    /** Null without a rollout. */
+    @Nullable
+    FinishReason finishReason() {
+        return rollout == null ? null : rollout.getFinishReason();
+    }
 
     /**
      * An extra branch that becomes a rollout.
