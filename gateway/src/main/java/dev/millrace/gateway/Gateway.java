@@ -5,6 +5,7 @@ import dev.millrace.gateway.HttpListener.HttpToken;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.PromptCheck;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.generator.sampling.SlotTurnEngine;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
@@ -15,7 +16,6 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
-import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.util.Locale;
 import java.util.Optional;
@@ -61,34 +61,33 @@ public final class Gateway implements AutoCloseable {
     /**
      * With the policy's own engine.
      *
-     * @param feed not closed; must outlive {@link #run()}
      * @param environments that requests may name
      * @param tokenizer with the chat template
      * @throws IllegalArgumentException if the configuration is impossible for sessions, or a token or certificate is
      *     missing
      */
     public Gateway(
-            LogConnection connection,
-            PolicyFeed feed,
+            RoleContext context,
             Environments environments,
             Tokenizer tokenizer,
             Engine engine,
             GeneratorConfig generator,
             GatewayConfig config,
-            HttpTls tls,
-            MeterRegistry meters,
-            Clock clock) {
+            HttpTls tls) {
         this(
-                connection,
-                feed,
+                context,
                 environments,
                 tokenizer,
-                SlotTurnEngine.door(engine, tokenizer, generator, prefixBytes(config, generator), meters, clock),
+                SlotTurnEngine.door(
+                        engine,
+                        tokenizer,
+                        generator,
+                        prefixBytes(config, generator),
+                        context.meters(),
+                        context.clock()),
                 generator,
                 config,
-                tls,
-                meters,
-                clock);
+                tls);
     }
 
     private static long prefixBytes(GatewayConfig config, GeneratorConfig generator) {
@@ -104,24 +103,21 @@ public final class Gateway implements AutoCloseable {
 
     /** With another engine. */
     public Gateway(
-            LogConnection connection,
-            PolicyFeed feed,
+            RoleContext context,
             Environments environments,
             Tokenizer tokenizer,
             TurnEngine.Door door,
             GeneratorConfig generator,
             GatewayConfig config,
-            HttpTls tls,
-            MeterRegistry meters,
-            Clock clock) {
-        this.connection = connection;
-        this.feed = feed;
+            HttpTls tls) {
+        this.connection = context.connection();
+        this.feed = context.feed();
         this.environments = environments;
         this.tokenizer = tokenizer;
         this.door = door;
         this.generator = generator;
         this.config = config;
-        this.clock = clock;
+        this.clock = context.clock();
         this.pulse = connection.alarms().begin("gateway");
         this.token = HttpToken.of("gateway.token_variable", config.tokenVariable(), System.getenv());
         this.tls = HttpListener.context(tls, clock);
@@ -129,7 +125,7 @@ public final class Gateway implements AutoCloseable {
         this.log = new SessionLog(connection, generator.id());
         this.fence = new SessionFence(sessions, log);
         this.writer = new EndWriter(connection, generator, log, clock);
-        this.counts = new GatewayMeters(meters, sessions);
+        this.counts = new GatewayMeters(context.meters(), sessions);
     }
 
     /**

@@ -3,6 +3,7 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.millrace.generator.sampling.RoleContext;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.environment.Transcript;
@@ -67,17 +68,7 @@ class GatewayConformanceIT {
                 TestRun run = new TestRun(broker, "conformance")) {
             run.publish(0, 0);
             release(run);
-            try (Gateway gateway = new Gateway(
-                    run.connection(),
-                    run.feed(),
-                    Environments.builtIn(),
-                    tokenizer,
-                    (weights, shape) -> new RepeatingEngine(tokenizer),
-                    generator,
-                    config(),
-                    HttpTls.none(),
-                    new SimpleMeterRegistry(),
-                    Clock.systemUTC())) {
+            try (Gateway gateway = new Gateway(new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()), Environments.builtIn(), tokenizer, (weights, shape) -> new RepeatingEngine(tokenizer), generator, config(), HttpTls.none())) {
                 RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
                 Awaited.until("the gateway listens", () -> gateway.url().isPresent() || role.hasEnded());
                 List<JsonNode> results = results(gateway.url().orElseThrow());

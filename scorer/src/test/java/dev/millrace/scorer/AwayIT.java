@@ -9,6 +9,7 @@ import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.generator.staleness.QuarantineConfig;
 import dev.millrace.generator.staleness.SamplingConfig;
@@ -287,13 +288,10 @@ class AwayIT {
                 0,
                 20_000);
         return new Generator(
-                run.connection(),
-                run.feed(),
+                new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()),
                 Environments.builtIn(),
                 Engine.cpu(),
-                config,
-                new SimpleMeterRegistry(),
-                Clock.systemUTC());
+                config);
     }
 
     private static Scorer scorer(TestRun run) {

@@ -13,6 +13,7 @@ import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.CacheOnSwap;
 import dev.millrace.generator.sampling.Generator;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.generator.sampling.WeightUpdate;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.policy.decoder.Precision;
@@ -121,13 +122,10 @@ class ScorerIT {
                 20_000,
                 20_000);
         try (Generator generator = new Generator(
-                        run.connection(),
-                        run.feed(),
+                        new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()),
                         Environments.builtIn(),
                         Engine.cpu(),
-                        sampling,
-                        new SimpleMeterRegistry(),
-                        Clock.systemUTC());
+                        sampling);
                 Scorer scorer = scorer(false)) {
             RunningRole generating = new RunningRole("generator", generator::run, generator::stop);
             RunningRole scoringRole = new RunningRole("scorer", scorer::run, scorer::stop);

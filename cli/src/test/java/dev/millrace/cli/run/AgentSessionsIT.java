@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.gateway.Gateway;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
@@ -265,16 +266,13 @@ class AgentSessionsIT {
 
     private Gateway gateway(MillraceConfig config, LogConnection connection, PolicyFeed feed) {
         return new Gateway(
-                connection,
-                feed,
+                new RoleContext(connection, feed, new SimpleMeterRegistry(), Clock.systemUTC()),
                 config.served(),
                 config.task().task().tokenizer(),
                 Engine.cpu(),
                 config.generator(),
                 config.gateway(),
-                config.http().tls(),
-                new SimpleMeterRegistry(),
-                Clock.systemUTC());
+                config.http().tls());
     }
 
     private static void runUntilTakenOver(Gateway gateway) {

@@ -287,14 +287,11 @@ class GeneratorIT {
                 20_000);
         GeneratorConfig config = config("g", 4, 1, 500);
         return new TurnGenerator(
-                run.connection(),
-                run.feed(),
+                new RoleContext(run.connection(), run.feed(), meters, Clock.systemUTC()),
                 Environments.builtIn(),
                 List.of(),
                 RemoteEngines.door(engine, config, run.connection().run(), "", Engine.cpu(), meters, Clock.systemUTC()),
-                config,
-                meters,
-                Clock.systemUTC());
+                config);
     }
 
     @Test
@@ -557,13 +554,10 @@ class GeneratorIT {
         String topic = run.connection().topics().rollouts();
         try (Generator first = generator(config("g", 8, 1, 0));
                 Generator second = new Generator(
-                        run.connection(),
-                        run.feed(),
+                        new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()),
                         Environments.builtIn(),
                         Engine.cpu(),
-                        config("g", 8, 1, 0),
-                        new SimpleMeterRegistry(),
-                        Clock.systemUTC())) {
+                        config("g", 8, 1, 0))) {
             RunningRole killed = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole successor = new RunningRole("second", second::run, second::stop);
@@ -595,13 +589,10 @@ class GeneratorIT {
         AtomicLong backward = new AtomicLong(System.currentTimeMillis());
         Clock clock = clock(() -> backward.addAndGet(-1000));
         try (Generator generator = new Generator(
-                run.connection(),
-                run.feed(),
+                new RoleContext(run.connection(), run.feed(), meters, clock),
                 Environments.builtIn(),
                 Engine.cpu(),
-                config("g", 4, 2, 500),
-                meters,
-                clock)) {
+                config("g", 4, 2, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             run.await(Rollout.class, run.connection().topics().rollouts(), 8);
             assertThat(run.await(Serving.class, run.connection().topics().serving(), 3))
@@ -792,16 +783,13 @@ class GeneratorIT {
                             });
                 });
                 Generator generator = new Generator(
-                        run.connection(),
-                        run.feed(),
+                        new RoleContext(run.connection(), run.feed(), meters, Clock.systemUTC()),
                         new Environments(
                                 List.of(new FixedAnswer()),
                                 new RemoteReward(verifier.url(), "", "", 120_000, 1, 0, 64, 4_096),
                                 Symbols.tokenizer()),
                         Engine.cpu(),
-                        config("g", 2, 1, 500),
-                        meters,
-                        Clock.systemUTC())) {
+                        config("g", 2, 1, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             Awaited.until("what may wait is asked about", () -> verifier.asked.size() >= 8);
             // nothing is rewarded, and it is heard of again and again
@@ -939,8 +927,8 @@ class GeneratorIT {
     private Gateway gateway(AtomicLong laterMs) {
         GatewayConfig d = GatewayConfig.defaults();
         return new Gateway(
-                run.connection(),
-                run.feed(),
+                new RoleContext(
+                        run.connection(), run.feed(), meters, clock(() -> System.currentTimeMillis() + laterMs.get())),
                 Environments.builtIn(),
                 Symbols.tokenizer(),
                 Engine.cpu(),
@@ -963,9 +951,7 @@ class GeneratorIT {
                         30_000,
                         d.sampling(),
                         d.prefixCacheMb()),
-                HttpTls.none(),
-                meters,
-                clock(() -> System.currentTimeMillis() + laterMs.get()));
+                HttpTls.none());
     }
 
     private static Clock clock(LongSupplier millis) {
@@ -1018,24 +1004,22 @@ class GeneratorIT {
     /** With an environment that says nothing before it may. */
     private Generator held(GeneratorConfig config, BooleanSupplier answers, AtomicInteger held) {
         return new Generator(
-                run.connection(),
-                run.feed(),
+                new RoleContext(run.connection(), run.feed(), meters, Clock.systemUTC()),
                 new Environments(List.of(new FixedAnswer(), new Held(answers, held))),
                 Engine.cpu(),
-                config,
-                meters,
-                Clock.systemUTC());
+                config);
     }
 
     private Generator generator(GeneratorConfig config) {
         return new Generator(
-                run.connection(),
-                run.feed(),
+                new RoleContext(
+                        run.connection(),
+                        run.feed(),
+                        config.id().equals("g") ? meters : new SimpleMeterRegistry(),
+                        Clock.systemUTC()),
                 Environments.builtIn(),
                 Engine.cpu(),
-                config,
-                config.id().equals("g") ? meters : new SimpleMeterRegistry(),
-                Clock.systemUTC());
+                config);
     }
 
     private static GeneratorConfig config(String id, int slots, int tokensPerCall, int drainMs) {

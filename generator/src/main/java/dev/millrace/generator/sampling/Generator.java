@@ -9,7 +9,6 @@ import dev.millrace.policy.session.PreparedWeights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
-import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 
 /**
@@ -49,25 +48,21 @@ public final class Generator implements AutoCloseable {
     private final SamplingRole role;
 
     /**
-     * @param feed stays the caller's; it must outlive {@link #run()}
      * @param environments that requests may name
      * @param engine that sampling runs on
      */
     public Generator(
-            LogConnection connection,
-            PolicyFeed feed,
+            RoleContext context,
             Environments environments,
             Engine engine,
-            GeneratorConfig config,
-            MeterRegistry meters,
-            Clock clock) {
-        this.connection = connection;
+            GeneratorConfig config) {
+        this.connection = context.connection();
         this.environments = environments;
         this.engine = engine;
         this.config = config;
-        this.meters = new GeneratorMeters(meters);
-        this.clock = clock;
-        this.role = new SamplingRole(connection, feed, config, this.meters);
+        this.meters = new GeneratorMeters(context.meters());
+        this.clock = context.clock();
+        this.role = new SamplingRole(connection, context.feed(), config, this.meters);
     }
 
     /**

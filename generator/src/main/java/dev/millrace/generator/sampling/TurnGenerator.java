@@ -14,7 +14,6 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
-import io.micrometer.core.instrument.MeterRegistry;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.HashSet;
@@ -55,28 +54,24 @@ public final class TurnGenerator implements AutoCloseable {
     /**
      * Of another program's engine.
      *
-     * @param feed stays the caller's; it must outlive {@link #run()}
      * @param environments that requests may name
      * @param stopTokens that end a response where the environment names no token that does
      * @param door of the engine that sampling runs on
      */
     public TurnGenerator(
-            LogConnection connection,
-            PolicyFeed feed,
+            RoleContext context,
             Environments environments,
             List<Integer> stopTokens,
             TurnEngine.Door door,
-            GeneratorConfig config,
-            MeterRegistry meters,
-            Clock clock) {
-        this.connection = connection;
+            GeneratorConfig config) {
+        this.connection = context.connection();
         this.environments = environments;
         this.stopTokens = List.copyOf(stopTokens);
         this.door = door;
         this.config = config;
-        this.meters = new GeneratorMeters(meters);
-        this.clock = clock;
-        this.role = new SamplingRole(connection, feed, config, this.meters);
+        this.meters = new GeneratorMeters(context.meters());
+        this.clock = context.clock();
+        this.role = new SamplingRole(connection, context.feed(), config, this.meters);
     }
 
     /**

@@ -8,6 +8,7 @@ import dev.millrace.gateway.Gateway;
 import dev.millrace.gateway.engine.RemoteEngines;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.Generator;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnGenerator;
 import dev.millrace.generator.staleness.StalenessController;
@@ -101,6 +102,10 @@ public final class Pipeline implements AutoCloseable {
         return keep(new PolicyFeed(of, config.weights()));
     }
 
+    private RoleContext context(LogConnection of) {
+        return new RoleContext(of, feed(of), meters, clock);
+    }
+
     private Engine engine() {
         return new Engine(Device.parse(config.run().device()), 1);
     }
@@ -131,18 +136,10 @@ public final class Pipeline implements AutoCloseable {
         config.requireTokenizer();
         if (config.engine().isRemote()) {
             TurnGenerator other = keep(new TurnGenerator(
-                    own,
-                    feed(own),
-                    environments,
-                    task.tokenizer().stopTokens(),
-                    remoteEngine(),
-                    config.generator(),
-                    meters,
-                    clock));
+                    context(own), environments, task.tokenizer().stopTokens(), remoteEngine(), config.generator()));
             return new Role("generator", other::run, other::stop);
         }
-        Generator generator =
-                keep(new Generator(own, feed(own), environments, engine(), config.generator(), meters, clock));
+        Generator generator = keep(new Generator(context(own), environments, engine(), config.generator()));
         return new Role("generator", generator::run, generator::stop);
     }
 
@@ -176,16 +173,13 @@ public final class Pipeline implements AutoCloseable {
         return gateway(
                 listening,
                 () -> new Gateway(
-                        own,
-                        feed(own),
+                        context(own),
                         environments,
                         task.tokenizer(),
                         engine(),
                         config.generator(),
                         config.gateway(),
-                        config.http().tls(),
-                        meters,
-                        clock));
+                        config.http().tls()));
     }
 
     /**
@@ -203,16 +197,13 @@ public final class Pipeline implements AutoCloseable {
         return gateway(
                 listening,
                 () -> new Gateway(
-                        own,
-                        feed(own),
+                        context(own),
                         environments,
                         task.tokenizer(),
                         door,
                         config.generator(),
                         config.gateway(),
-                        config.http().tls(),
-                        meters,
-                        clock));
+                        config.http().tls()));
     }
 
     private Role gateway(Consumer<String> listening, Supplier<Gateway> made) {
