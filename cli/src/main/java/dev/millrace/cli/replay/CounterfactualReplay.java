@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.TypedCommand;
 import dev.millrace.policy.session.Device;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.replay.archive.HeldRange;
@@ -37,6 +38,7 @@ import java.util.Optional;
 import java.util.TreeSet;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
 
 /** {@code replay --retrain} and {@code replay --gradients}. */
 final class CounterfactualReplay {
@@ -56,17 +58,15 @@ final class CounterfactualReplay {
             StepRangeOptions range,
             List<String> corrections,
             RewardOptions rewards,
-            PrintWriter out,
-            PrintWriter err,
-            String command) {
+            CommandSpec spec) {
         this.replayed = replayed;
         this.options = options;
         this.range = range;
         this.rewards = rewards;
         this.variants = variants(corrections, replayed.config());
-        this.out = out;
-        this.err = err;
-        this.command = command;
+        this.out = spec.commandLine().getOut();
+        this.err = spec.commandLine().getErr();
+        this.command = TypedCommand.of(spec);
     }
 
     /** The run's own first; with other rewards the run under these, and all that is asked for under these. */

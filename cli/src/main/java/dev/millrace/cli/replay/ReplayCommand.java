@@ -153,15 +153,7 @@ public final class ReplayCommand implements Callable<Integer> {
             out.flush();
             requireRecorded(replayed);
             if (counterfactual.isGiven()) {
-                return new CounterfactualReplay(
-                                replayed,
-                                counterfactual,
-                                range,
-                                corrections,
-                                rewards,
-                                out,
-                                spec.commandLine().getErr(),
-                                TypedCommand.of(spec))
+                return new CounterfactualReplay(replayed, counterfactual, range, corrections, rewards, spec)
                         .run(report);
             }
             if (isAsRecorded()) {
