@@ -90,6 +90,13 @@ final class ParquetExport {
     /** A record's place in its topic. */
     private record Place(int partition, long offset) {}
 
+    /** How a rollout ended. */
+    private record End(
+            String outcome,
+            @Nullable String reason,
+            @Nullable Long staleness,
+            @Nullable Integer trainedTokens) {}
+
     /** What the index has of a rollout. */
     private record Indexed(
             Place place,
@@ -98,10 +105,7 @@ final class ParquetExport {
             int entry,
             @Nullable Place batch,
             int tokens,
-            String outcome,
-            @Nullable String reason,
-            @Nullable Long staleness,
-            @Nullable Integer trainedTokens) {
+            End end) {
 
         static Indexed of(ResultSet row) throws SQLException {
             Number batch = (Number) row.getObject(5);
@@ -114,10 +118,11 @@ final class ParquetExport {
                     row.getInt(6),
                     row.getObject(8) == null ? null : new Place(row.getInt(7), row.getLong(8)),
                     row.getInt(9),
-                    row.getString(10),
-                    row.getString(11),
-                    staleness == null ? null : staleness.longValue(),
-                    trained == null ? null : trained.intValue());
+                    new End(
+                            row.getString(10),
+                            row.getString(11),
+                            staleness == null ? null : staleness.longValue(),
+                            trained == null ? null : trained.intValue()));
         }
     }
 
@@ -215,7 +220,7 @@ final class ParquetExport {
                         "trainable_tokens",
                         Kind.INT,
                         row -> PackedMask.count(row.rollout().getMask())),
-                new Field<>("trained_tokens", Kind.INT, row -> row.at().trainedTokens()),
+                new Field<>("trained_tokens", Kind.INT, row -> row.at().end().trainedTokens()),
                 new Field<>(
                         "reward",
                         Kind.DOUBLE,
@@ -255,9 +260,9 @@ final class ParquetExport {
                                 .orElse(null)),
                 new Field<>("proximal_version", Kind.LONG, row -> row.joined(Trajectory::getProximalVersion)),
                 new Field<>("batch_id", Kind.LONG, row -> row.at().batchId()),
-                new Field<>("staleness", Kind.LONG, row -> row.at().staleness()),
-                new Field<>("outcome", Kind.TEXT, row -> row.at().outcome()),
-                new Field<>("reason", Kind.TEXT, row -> row.at().reason()),
+                new Field<>("staleness", Kind.LONG, row -> row.at().end().staleness()),
+                new Field<>("outcome", Kind.TEXT, row -> row.at().end().outcome()),
+                new Field<>("reason", Kind.TEXT, row -> row.at().end().reason()),
                 new Field<>("started_at_ms", Kind.LONG, row -> row.rollout().getStartedAtMs()),
                 new Field<>("finished_at_ms", Kind.LONG, row -> row.rollout().getFinishedAtMs()),
                 new Field<>("scored_at_ms", Kind.LONG, row -> row.joined(Trajectory::getScoredAtMs)));
