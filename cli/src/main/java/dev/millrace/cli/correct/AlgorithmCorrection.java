@@ -203,7 +203,7 @@ final class AlgorithmCorrection {
             StageFacts.Builder facts = StageFacts.of(
                     tokens, lines.stream().mapToDouble(FactsLine::reward).toArray());
             for (StageInput input : FactsSchema.VECTORS.keySet()) {
-                if (lines.stream().allMatch(line -> line.vectors().containsKey(input))) {
+                if (lines.stream().allMatch(line -> line.values().vectors().containsKey(input))) {
                     facts.vector(input, packed(tokens, input));
                 }
             }
@@ -219,26 +219,26 @@ final class AlgorithmCorrection {
                 }
                 facts.forcedTokens(flags);
             }
-            if (lines.stream().allMatch(line -> line.numbers().containsKey(StageInput.AGES))) {
+            if (lines.stream().allMatch(line -> line.values().numbers().containsKey(StageInput.AGES))) {
                 facts.agesMs(lines.stream()
                         .mapToLong(line -> Math.round(number(line, StageInput.AGES)))
                         .toArray());
             }
-            if (lines.stream().allMatch(line -> line.numbers().containsKey(StageInput.GREEDY_REWARDS))) {
+            if (lines.stream().allMatch(line -> line.values().numbers().containsKey(StageInput.GREEDY_REWARDS))) {
                 facts.greedyRewards(lines.stream()
                         .mapToDouble(line -> number(line, StageInput.GREEDY_REWARDS))
                         .toArray());
             }
-            if (lines.stream().allMatch(line -> line.turnRewards() != null)) {
+            if (lines.stream().allMatch(line -> line.values().turnRewards() != null)) {
                 facts.turnRewards(lines.stream()
-                        .map(line -> Objects.requireNonNull(line.turnRewards()).stream()
+                        .map(line -> Objects.requireNonNull(line.values().turnRewards()).stream()
                                 .mapToDouble(Double::doubleValue)
                                 .toArray())
                         .toArray(double[][]::new));
             }
-            if (lines.stream().allMatch(line -> line.components() != null)) {
+            if (lines.stream().allMatch(line -> line.values().components() != null)) {
                 facts.rewardComponents(lines.stream()
-                        .map(line -> Objects.requireNonNull(line.components()))
+                        .map(line -> Objects.requireNonNull(line.values().components()))
                         .toList());
             }
             return facts.build();
@@ -250,11 +250,11 @@ final class AlgorithmCorrection {
         }
 
         private boolean allHave(StageInput input) {
-            return lines.stream().allMatch(line -> line.integers().containsKey(input));
+            return lines.stream().allMatch(line -> line.values().integers().containsKey(input));
         }
 
         private static double number(FactsLine line, StageInput input) {
-            return Objects.requireNonNull(line.numbers().get(input));
+            return Objects.requireNonNull(line.values().numbers().get(input));
         }
 
         private TokenBatch layout() {
@@ -277,7 +277,7 @@ final class AlgorithmCorrection {
             float[] packed = new float[tokens.tokenCount()];
             for (int s = 0; s < lines.size(); s++) {
                 System.arraycopy(
-                        Objects.requireNonNull(lines.get(s).vectors().get(input)),
+                        Objects.requireNonNull(lines.get(s).values().vectors().get(input)),
                         0,
                         packed,
                         tokens.start(s),
@@ -289,7 +289,8 @@ final class AlgorithmCorrection {
         private int[] integers(TokenBatch tokens, StageInput input) {
             int[] packed = new int[tokens.tokenCount()];
             for (int s = 0; s < lines.size(); s++) {
-                long[] values = Objects.requireNonNull(lines.get(s).integers().get(input));
+                long[] values =
+                        Objects.requireNonNull(lines.get(s).values().integers().get(input));
                 for (int t = 0; t < values.length; t++) {
                     packed[tokens.start(s) + t] = Math.toIntExact(values[t]);
                 }
@@ -303,7 +304,7 @@ final class AlgorithmCorrection {
             long newest = 0;
             for (FactsLine line : lines) {
                 long[] versions = hasVersions()
-                        ? Objects.requireNonNull(line.integers().get(StageInput.VERSIONS))
+                        ? Objects.requireNonNull(line.values().integers().get(StageInput.VERSIONS))
                         : new long[line.mask().length];
                 newest = Math.max(newest, Arrays.stream(versions).max().orElse(0));
                 List<VersionSpan> ofLine = new ArrayList<>();

@@ -13,20 +13,23 @@ import org.jspecify.annotations.Nullable;
  * @param mask one per token
  * @param group of whose samples it is one; empty: it is a group of its own
  * @param reward of the sequence
- * @param vectors one number per token
- * @param integers one whole number per token
- * @param numbers one per sequence
- * @param turnRewards one per turn; null if the line has none
- * @param components parts of the reward by name; null if the line has none
+ * @param values that its stages read
  */
-public record FactsLine(
-        int number,
-        String id,
-        byte[] mask,
-        String group,
-        double reward,
-        Map<StageInput, float[]> vectors,
-        Map<StageInput, long[]> integers,
-        Map<StageInput, Double> numbers,
-        @Nullable List<Double> turnRewards,
-        @Nullable Map<String, Double> components) {}
+public record FactsLine(int number, String id, byte[] mask, String group, double reward, StageValues values) {
+
+    /**
+     * What stages read beyond mask, group and reward.
+     *
+     * @param vectors one number per token
+     * @param integers one whole number per token
+     * @param numbers one per sequence
+     * @param turnRewards one per turn; null if the line has none
+     * @param components parts of the reward by name; null if the line has none
+     */
+    public record StageValues(
+            Map<StageInput, float[]> vectors,
+            Map<StageInput, long[]> integers,
+            Map<StageInput, Double> numbers,
+            @Nullable List<Double> turnRewards,
+            @Nullable Map<String, Double> components) {}
+}

@@ -122,11 +122,12 @@ public final class FactsSchema {
                 mask,
                 line.path("group").asText(""),
                 finite(line.path("reward"), "reward"),
-                vectors,
-                integers,
-                numbers,
-                line.has(TURN_REWARDS) ? turnRewards : null,
-                line.has(COMPONENTS) ? components : null);
+                new FactsLine.StageValues(
+                        vectors,
+                        integers,
+                        numbers,
+                        line.has(TURN_REWARDS) ? turnRewards : null,
+                        line.has(COMPONENTS) ? components : null));
     }
 
     private boolean isThere(JsonNode line, StageInput input, String field) throws BadLineException {

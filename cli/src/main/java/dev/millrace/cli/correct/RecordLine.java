@@ -27,10 +27,7 @@ import org.jspecify.annotations.Nullable;
  * @param step at whose version the step started
  * @param versions one per token
  * @param hasVersions whether the line says them, or they are made of the step
- * @param promptTokens ids; empty if the line has none
- * @param responseTokens ids; empty if the line has none
- * @param temperature at which it was sampled
- * @param finishReason a word; empty if the line has none
+ * @param sampled as the line says
  * @param advantages one per token; null if the line has none
  */
 record RecordLine(
@@ -38,11 +35,17 @@ record RecordLine(
         long step,
         long[] versions,
         boolean hasVersions,
-        int[] promptTokens,
-        int[] responseTokens,
-        double temperature,
-        String finishReason,
+        Sampled sampled,
         double @Nullable [] advantages) {
+
+    /**
+     * What was sampled.
+     *
+     * @param promptTokens ids; empty if the line has none
+     * @param responseTokens ids; empty if the line has none
+     * @param finishReason a word; empty if the line has none
+     */
+    record Sampled(int[] promptTokens, int[] responseTokens, double temperature, String finishReason) {}
 
     /** The samples of one prompt: its own, if the line names none. */
     String group() {
@@ -55,7 +58,7 @@ record RecordLine(
         if (hasVersions) {
             known.add(StageInput.VERSIONS);
         }
-        if (facts.numbers().containsKey(StageInput.AGES)) {
+        if (facts.values().numbers().containsKey(StageInput.AGES)) {
             known.add(StageInput.AGES);
         }
         return known;
@@ -63,7 +66,7 @@ record RecordLine(
 
     /** How long before its batch it was finished; 0 if the line does not say. */
     long ageMs() {
-        return Math.round(facts.numbers().getOrDefault(StageInput.AGES, 0.0));
+        return Math.round(facts.values().numbers().getOrDefault(StageInput.AGES, 0.0));
     }
 
     /**
@@ -88,22 +91,25 @@ record RecordLine(
                 .setGroupSize(groupSize)
                 .setRolloutSource(source)
                 .setScoreSource(source)
-                .setPromptTokens(PackedInts.of(promptTokens))
-                .setResponseTokens(PackedInts.of(responseTokens))
+                .setPromptTokens(PackedInts.of(sampled.promptTokens()))
+                .setResponseTokens(PackedInts.of(sampled.responseTokens()))
                 .setMask(PackedMask.of(facts.mask()))
-                .setTemperature(temperature)
+                .setTemperature(sampled.temperature())
                 .setVersionSpans(spans())
                 .setBehaviorLogProbs(Objects.requireNonNull(floats(StageInput.BEHAVIOR)))
                 .setOldLogProbs(old)
                 .setProximalLogProbs(Objects.requireNonNull(floats(StageInput.PROXIMAL)))
                 .setProximalVersion(step)
                 .setReward(facts.reward())
-                .setFinishReason(finishReason.isEmpty() ? "UNKNOWN" : finishReason)
+                .setFinishReason(sampled.finishReason().isEmpty() ? "UNKNOWN" : sampled.finishReason())
                 .setFinishedAtMs(finishedAtMs)
                 .setScoredAtMs(finishedAtMs)
                 .setReferenceLogProbs(reference)
                 .setTeacherLogProbs(floats(StageInput.TEACHER))
-                .setRewardComponents(facts.components() == null ? Map.of() : facts.components())
+                .setRewardComponents(
+                        facts.values().components() == null
+                                ? Map.of()
+                                : facts.values().components())
                 .setCredit(credit(turns))
                 .setTurns(turns)
                 .setProximalEntropies(floats(StageInput.ENTROPIES))
@@ -112,7 +118,7 @@ record RecordLine(
     }
 
     private @Nullable ByteBuffer floats(StageInput input) {
-        float[] values = facts.vectors().get(input);
+        float[] values = facts.values().vectors().get(input);
         return values == null ? null : PackedFloats.of(values);
     }
 
@@ -135,7 +141,7 @@ record RecordLine(
 
     /** Null if the line says nothing of turns. */
     private @Nullable List<Turn> turns() {
-        long[] turnOf = facts.integers().get(StageInput.TURNS);
+        long[] turnOf = facts.values().integers().get(StageInput.TURNS);
         if (turnOf == null) {
             return null;
         }
@@ -150,7 +156,7 @@ record RecordLine(
     private @Nullable Credit credit(@Nullable List<Turn> turns) {
         ByteBuffer tokenRewards = floats(StageInput.TOKEN_REWARDS);
         ByteBuffer values = floats(StageInput.VALUES);
-        Double greedy = facts.numbers().get(StageInput.GREEDY_REWARDS);
+        Double greedy = facts.values().numbers().get(StageInput.GREEDY_REWARDS);
         ByteBuffer turnRewards = turnRewards(turns);
         return tokenRewards == null && values == null && greedy == null && turnRewards == null
                 ? null
@@ -164,7 +170,7 @@ record RecordLine(
 
     /** Those of the policy's turns as they come, with 0 for the turns between. */
     private @Nullable ByteBuffer turnRewards(@Nullable List<Turn> turns) {
-        List<Double> rewards = facts.turnRewards();
+        List<Double> rewards = facts.values().turnRewards();
         if (rewards == null || turns == null) {
             return null;
         }

@@ -140,7 +140,7 @@ public final class RecordsImport {
             if (!ids.add(line.facts().id())) {
                 throw new BadLineException("id " + line.facts().id() + " is there already");
             }
-            boolean hasOld = line.facts().vectors().containsKey(StageInput.OLD);
+            boolean hasOld = line.facts().values().vectors().containsKey(StageInput.OLD);
             if (steps == null) {
                 steps = new RecordedElsewhere(archive, run, topics, algorithm.apply(hasOld));
                 haveOld = hasOld;
@@ -317,7 +317,7 @@ public final class RecordsImport {
             if (of.mask().length == 0) {
                 throw new BadLineException("mask is empty; a sequence has at least one response token");
             }
-            if (of.integers().containsKey(StageInput.FORCED_TOKENS)) {
+            if (of.values().integers().containsKey(StageInput.FORCED_TOKENS)) {
                 throw new BadLineException(
                         "forced cannot be kept in an archive; mask these tokens with 0 if they are not to be trained on");
             }
@@ -327,16 +327,17 @@ public final class RecordsImport {
                     of,
                     step,
                     versions(own, of, step),
-                    own.has(VERSION) || of.integers().containsKey(StageInput.VERSIONS),
-                    tokens(own, PROMPT_TOKENS, -1),
-                    tokens(own, RESPONSE_TOKENS, of.mask().length),
-                    temperature(own),
-                    finishReason(own),
+                    own.has(VERSION) || of.values().integers().containsKey(StageInput.VERSIONS),
+                    new RecordLine.Sampled(
+                            tokens(own, PROMPT_TOKENS, -1),
+                            tokens(own, RESPONSE_TOKENS, of.mask().length),
+                            temperature(own),
+                            finishReason(own)),
                     advantages(own, of.mask()));
         }
 
         private static void requireVector(FactsLine of, StageInput input, String what) throws BadLineException {
-            if (!of.vectors().containsKey(input)) {
+            if (!of.values().vectors().containsKey(input)) {
                 throw new BadLineException(
                         FactsSchema.VECTORS.get(input) + " is missing: the log-prob of each token " + what);
             }
@@ -353,7 +354,7 @@ public final class RecordsImport {
         }
 
         private static long[] versions(ObjectNode own, FactsLine of, long step) throws BadLineException {
-            long[] perToken = of.integers().get(StageInput.VERSIONS);
+            long[] perToken = of.values().integers().get(StageInput.VERSIONS);
             if (perToken != null && own.has(VERSION)) {
                 throw new BadLineException("version and versions say the same thing; give one of them");
             }
@@ -434,11 +435,11 @@ public final class RecordsImport {
         }
 
         private static void requireTurns(FactsLine of) throws BadLineException {
-            List<Double> rewards = of.turnRewards();
+            List<Double> rewards = of.values().turnRewards();
             if (rewards == null) {
                 return;
             }
-            long[] turnOf = of.integers().get(StageInput.TURNS);
+            long[] turnOf = of.values().integers().get(StageInput.TURNS);
             if (turnOf == null) {
                 throw new BadLineException(
                         "turn_rewards has " + rewards.size() + " elements, and the line has no turns");
