@@ -102,7 +102,7 @@ public final class Millrace {
         long from = startedAtMs == 0 ? System.currentTimeMillis() : startedAtMs;
         try (RunDirectory directory = RunDirectory.open(path)) {
             directory.writeBrokerAddress(""); // an earlier life's is nobody's, and who looks waits for ours
-            return new TrainRun(named, directory, stop, summaryCopy, views, from, out, err).run();
+            return new TrainRun(named, directory, stop, new TrainRun.Outputs(summaryCopy, views, out, err), from).run();
         } catch (RuntimeException | InterruptedException e) {
             throw e;
         } catch (Exception e) {

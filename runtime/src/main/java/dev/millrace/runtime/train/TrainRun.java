@@ -103,24 +103,26 @@ public final class TrainRun {
     private final long startedAtMs;
     private final ElapsedTime elapsed;
 
+    /**
+     * Where a run shows itself.
+     *
+     * @param summaryCopy second place of the summary; null for none
+     * @param views opens the view when the roles have started
+     * @param err what could not be done for the run's results
+     */
+    public record Outputs(@Nullable Path summaryCopy, Supplier<RunView> views, PrintWriter out, PrintWriter err) {}
+
     public TrainRun(
-            MillraceConfig config,
-            RunDirectory directory,
-            StopRequest stop,
-            @Nullable Path summaryCopy,
-            Supplier<RunView> views,
-            long startedAtMs,
-            PrintWriter out,
-            PrintWriter err) {
+            MillraceConfig config, RunDirectory directory, StopRequest stop, Outputs outputs, long startedAtMs) {
         this.config = config;
         this.stop = stop;
         this.startedAtMs = startedAtMs;
         this.elapsed = new ElapsedTime(startedAtMs, System.currentTimeMillis(), System::nanoTime);
         this.directory = directory;
-        this.summaryCopy = summaryCopy;
-        this.views = views;
-        this.out = out;
-        this.err = err;
+        this.summaryCopy = outputs.summaryCopy();
+        this.views = outputs.views();
+        this.out = outputs.out();
+        this.err = outputs.err();
     }
 
     /** Runs until the goal, a limit, a signal or a failure. */
@@ -284,7 +286,7 @@ public final class TrainRun {
     private RunResult trainedUnderView(LogConnection connection, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
             throws Exception {
         EpochEnd epoch = new EpochEnd(connection, stop);
-        EndReport report = new EndReport(config, connection, directory, summaryCopy, startedAtMs, elapsed, out, err);
+        EndReport report = new EndReport(connection);
         RunEnd end;
         double rolesStartedAt;
         Map<String, Double> idle;
@@ -318,14 +320,11 @@ public final class TrainRun {
                     ModelSizes.turnLimit(config),
                     () -> threads.failure().isPresent()));
             RunMonitor monitor = new RunMonitor(
-                    config.run().id(),
-                    config.goal(),
-                    config.learner().maxSteps(),
-                    stepLog.steps(),
+                    config,
+                    stepLog,
                     meters,
                     lag(admin, connection, meters),
                     () -> connection.alarms().standing(),
-                    stepLog::idleStages,
                     evaluations);
             view = views.get();
             end = watch(connection, stepLog.steps(), monitor, threads, learner);
@@ -418,36 +417,13 @@ public final class TrainRun {
     }
 
     /** What a run that has ended says of itself: read from the log, written into its folder, and printed. */
-    static final class EndReport {
+    private final class EndReport {
         private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
 
-        private final MillraceConfig config;
         private final LogConnection connection;
-        private final RunDirectory directory;
-        private final @Nullable Path summaryCopy;
-        private final long startedAtMs;
-        private final ElapsedTime elapsed;
-        private final PrintWriter out;
-        private final PrintWriter err;
 
-        /** @param startedAtMs steps that ended later are new */
-        EndReport(
-                MillraceConfig config,
-                LogConnection connection,
-                RunDirectory directory,
-                @Nullable Path summaryCopy,
-                long startedAtMs,
-                ElapsedTime elapsed,
-                PrintWriter out,
-                PrintWriter err) {
-            this.config = config;
+        EndReport(LogConnection connection) {
             this.connection = connection;
-            this.directory = directory;
-            this.summaryCopy = summaryCopy;
-            this.startedAtMs = startedAtMs;
-            this.elapsed = elapsed;
-            this.out = out;
-            this.err = err;
         }
 
         /**
@@ -541,11 +517,6 @@ public final class TrainRun {
             }
             return summary;
         }
-
-        private void say(String line) {
-            out.println(line);
-            out.flush();
-        }
     }
 
     /** Puts together what is known of a run at one moment: its steps, its meters, its lag. Used by one thread. */
@@ -567,21 +538,18 @@ public final class TrainRun {
         private double lagReadAt = Double.NEGATIVE_INFINITY;
 
         RunMonitor(
-                String runId,
-                GoalConfig goal,
-                long maxSteps,
-                List<StepRow> steps,
+                MillraceConfig config,
+                StepLog stepLog,
                 MeterRegistry meters,
                 ConsumerLag consumerLag,
                 Supplier<List<Alarm>> alarms,
-                Supplier<List<IdleStages.Idle>> idleStages,
                 Supplier<Evaluations> evaluations) {
             this.evaluations = evaluations;
-            this.idleStages = idleStages;
-            this.runId = runId;
-            this.goal = goal;
-            this.maxSteps = maxSteps;
-            this.steps = steps;
+            this.idleStages = stepLog::idleStages;
+            this.runId = config.run().id();
+            this.goal = config.goal();
+            this.maxSteps = config.learner().maxSteps();
+            this.steps = stepLog.steps();
             this.rates = new Rates(meters);
             this.consumerLag = consumerLag;
             this.alarms = alarms;
