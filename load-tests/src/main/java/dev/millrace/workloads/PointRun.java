@@ -169,16 +169,14 @@ public final class PointRun {
             double windowSeconds = (System.nanoTime() - windowBegan) / 1e9;
             bytesPerRollout = load.bytes() / Math.max(1, load.rolloutsOnLog());
             List<LagSample> lags = sampler.samples();
-            return result(
-                    load,
-                    lags,
+            Window window = new Window(
+                    began,
                     windowSeconds,
-                    bytesPerRollout,
                     watch.departures().of(OutcomeReason.STALE) - staleBefore,
                     Math.min(1, (busySeconds(learner) - busyBefore) / windowSeconds),
                     processors.load(),
-                    began,
                     recoveredFrom);
+            return result(load, lags, bytesPerRollout, window);
         } finally {
             load.close();
             learner.ifPresent(SyntheticLearner::close);
@@ -246,22 +244,25 @@ public final class PointRun {
         }
     }
 
-    private synchronized PointResult result(
-            OpenLoop load,
-            List<LagSample> lags,
-            double windowSeconds,
-            long bytesPerRollout,
-            long stale,
-            double learnerBusy,
-            double processorLoad,
-            long began,
-            long killed) {
+    /**
+     * The counted window.
+     *
+     * @param began nanoseconds, when the load began
+     * @param stale rollouts that left as stale
+     * @param learnerBusy share of its time, 0 to 1
+     * @param processorLoad of the whole machine, 0 to 1
+     * @param killed nanoseconds, when an instance was killed; 0 if none was
+     */
+    private record Window(
+            long began, double seconds, long stale, double learnerBusy, double processorLoad, long killed) {}
+
+    private synchronized PointResult result(OpenLoop load, List<LagSample> lags, long bytesPerRollout, Window window) {
         double offered = workload.load().rolloutsPerSecond();
-        double achieved = windowRollouts / countedSeconds(windowSeconds);
+        double achieved = windowRollouts / countedSeconds(window.seconds());
         double megabytes = achieved * bytesPerRollout / 1e6;
         Latency delay = Latency.of(load.publishDelay().getIntervalHistogram());
         boolean followed = Knee.Point.of(offered, achieved).followed();
-        double staleShare = stale == 0 ? 0 : (double) stale / (stale + windowRollouts);
+        double staleShare = window.stale() == 0 ? 0 : (double) window.stale() / (window.stale() + windowRollouts);
         boolean waits = workload.topology().batch().maxOutstanding() > 0;
         double[] ess =
                 essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
@@ -269,7 +270,7 @@ public final class PointRun {
                 settings,
                 offered,
                 achieved,
-                windowTokens / windowSeconds,
+                windowTokens / window.seconds(),
                 megabytes,
                 megabytes / copyMegabytesPerSecond,
                 delay,
@@ -280,14 +281,16 @@ public final class PointRun {
                 windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
                 ess.length == 0 ? 0 : windowStaleness / ess.length,
                 staleShare,
-                learnerBusy,
-                processorLoad,
+                window.learnerBusy(),
+                window.processorLoad(),
                 load.ownNanosPerRecord() / 1e3,
-                Limit.of(followed, staleShare, waits ? learnerBusy : 0, processorLoad, delay.p99()),
-                workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - began) / 1e9 : -1,
+                Limit.of(followed, staleShare, waits ? window.learnerBusy() : 0, window.processorLoad(), delay.p99()),
+                workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - window.began()) / 1e9 : -1,
                 Math.max(0, backlogLeft),
-                killed == 0 ? -1 : recovery(lags, (killed - began) / 1e9),
-                killed == 0 ? -1 : Math.max(longestGapNanos, windowFrom + nanos(windowSeconds) - lastBatchNanos) / 1e9,
+                window.killed() == 0 ? -1 : recovery(lags, (window.killed() - window.began()) / 1e9),
+                window.killed() == 0
+                        ? -1
+                        : Math.max(longestGapNanos, windowFrom + nanos(window.seconds()) - lastBatchNanos) / 1e9,
                 lags);
     }
 
