@@ -275,18 +275,20 @@ final class TurnPlayer {
                 .setForkPosition(prompt.forkPosition())
                 .setContextTokens(PackedInts.of(prompt.context()))
                 .setSampledTokens(PackedInts.of(sampled.tokens()))
-                .setBehaviorLogProbs(PackedFloats.of(sampled.logProbs()))
-                .setLogProbDistribution(sampled.distribution())
+                .setBehaviorLogProbs(PackedFloats.of(sampled.logProbs().sampled()))
+                .setLogProbDistribution(sampled.logProbs().distribution())
                 .setTemperedLogProbs(
-                        sampled.temperedLogProbs().length == 0 ? null : PackedFloats.of(sampled.temperedLogProbs()))
+                        sampled.logProbs().tempered().length == 0
+                                ? null
+                                : PackedFloats.of(sampled.logProbs().tempered()))
                 .setSampling(matched.sampling())
                 .setVersionSpans(sampled.spans())
                 .setSamplingTrace(sampled.trace())
                 .setFinishReason(callsTools ? FinishReason.TOOL_CALLS : sampled.finishReason())
                 .setReceivedAtMs(matched.receivedAtMs())
-                .setStartedAtMs(sampled.startedAtMs())
-                .setFirstTokenAtMs(sampled.firstTokenAtMs())
-                .setFinishedAtMs(sampled.finishedAtMs())
+                .setStartedAtMs(sampled.times().startedAtMs())
+                .setFirstTokenAtMs(sampled.times().firstTokenAtMs())
+                .setFinishedAtMs(sampled.times().finishedAtMs())
                 .setUsage(new TokenUsage(
                         prompt.tokens().length,
                         sampled.tokens().length,

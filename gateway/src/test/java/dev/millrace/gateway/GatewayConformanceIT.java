@@ -3,7 +3,6 @@ package dev.millrace.gateway;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.millrace.generator.sampling.RoleContext;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.environment.Transcript;
@@ -16,6 +15,7 @@ import dev.millrace.generator.run.Awaited;
 import dev.millrace.generator.run.RunningRole;
 import dev.millrace.generator.run.TestRun;
 import dev.millrace.generator.sampling.GeneratorConfig;
+import dev.millrace.generator.sampling.RoleContext;
 import dev.millrace.generator.sampling.SampledTurn;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnOrder;
@@ -68,7 +68,14 @@ class GatewayConformanceIT {
                 TestRun run = new TestRun(broker, "conformance")) {
             run.publish(0, 0);
             release(run);
-            try (Gateway gateway = new Gateway(new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()), Environments.builtIn(), tokenizer, (weights, shape) -> new RepeatingEngine(tokenizer), generator, config(), HttpTls.none())) {
+            try (Gateway gateway = new Gateway(
+                    new RoleContext(run.connection(), run.feed(), new SimpleMeterRegistry(), Clock.systemUTC()),
+                    Environments.builtIn(),
+                    tokenizer,
+                    (weights, shape) -> new RepeatingEngine(tokenizer),
+                    generator,
+                    config(),
+                    HttpTls.none())) {
                 RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
                 Awaited.until("the gateway listens", () -> gateway.url().isPresent() || role.hasEnded());
                 List<JsonNode> results = results(gateway.url().orElseThrow());
@@ -184,15 +191,11 @@ class GatewayConformanceIT {
             }
             return new SampledTurn(
                     Arrays.copyOf(all, length),
-                    logProbs,
-                    LogProbDistribution.RAW,
-                    new float[0],
+                    new SampledTurn.LogProbs(logProbs, LogProbDistribution.RAW, new float[0]),
                     List.of(new VersionSpan(0L, 0, length)),
                     null,
                     isOver ? FinishReason.STOP : FinishReason.LENGTH,
-                    1,
-                    1,
-                    TimeUnit.SECONDS.toMillis(1),
+                    new SampledTurn.Times(1, 1, TimeUnit.SECONDS.toMillis(1)),
                     -1);
         }
 

@@ -294,15 +294,12 @@ public final class RemoteEngines {
             }
             turn.answer.complete(new SampledTurn(
                     answer.tokens(),
-                    answer.logProbs(),
-                    ComparedDistribution.sampled(turn.order.sampling()),
-                    new float[0],
+                    new SampledTurn.LogProbs(
+                            answer.logProbs(), ComparedDistribution.sampled(turn.order.sampling()), new float[0]),
                     spans,
                     null,
-                    answer.isCutOff() ? FinishReason.LENGTH : FinishReason.STOP,
-                    turn.startedAtMs,
-                    now, // it comes as a whole
-                    now,
+                    answer.isCutOff() ? FinishReason.LENGTH : FinishReason.STOP, // its tokens come all at once
+                    new SampledTurn.Times(turn.startedAtMs, now, now),
                     answer.cachedTokens()));
         }
 

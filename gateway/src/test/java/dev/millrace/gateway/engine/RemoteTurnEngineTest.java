@@ -180,7 +180,8 @@ class RemoteTurnEngineTest {
                             new float[] {(float) temperature})
                     .logProbs();
             for (; at < span.getEnd(); at++) {
-                assertThat(Math.abs(turn.logProbs()[at] - expected[at])).isLessThan(1e-5f);
+                assertThat(Math.abs(turn.logProbs().sampled()[at] - expected[at]))
+                        .isLessThan(1e-5f);
             }
         }
         assertThat(at).isEqualTo(turn.tokens().length);
@@ -207,10 +208,10 @@ class RemoteTurnEngineTest {
 
         assertThat(turn.tokens()).hasSize(6);
         assertThat(turn.finishReason()).isEqualTo(FinishReason.LENGTH);
-        assertThat(turn.distribution()).isEqualTo(LogProbDistribution.TEMPERED);
+        assertThat(turn.logProbs().distribution()).isEqualTo(LogProbDistribution.TEMPERED);
         assertThat(turn.spans()).containsExactly(new VersionSpan(0L, 0, 6));
         assertLogProbsAreTheirVersions(turn, 0.7);
-        assertThat(told).singleElement().isEqualTo(turn.logProbs());
+        assertThat(told).singleElement().isEqualTo(turn.logProbs().sampled());
         SampledTurn stopped =
                 answer(engine, order(0.7, 6, List.of(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), 0));
         assertThat(stopped.tokens()).hasSize(1);

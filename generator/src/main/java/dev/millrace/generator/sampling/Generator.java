@@ -51,11 +51,7 @@ public final class Generator implements AutoCloseable {
      * @param environments that requests may name
      * @param engine that sampling runs on
      */
-    public Generator(
-            RoleContext context,
-            Environments environments,
-            Engine engine,
-            GeneratorConfig config) {
+    public Generator(RoleContext context, Environments environments, Engine engine, GeneratorConfig config) {
         this.connection = context.connection();
         this.environments = environments;
         this.engine = engine;

@@ -11,8 +11,6 @@ import org.jspecify.annotations.Nullable;
  * An answer, token for token. Vectors have one entry per token and are not to be written.
  *
  * @param tokens as they were sampled, one at least, the stop token or the tokens of the stop text among them
- * @param logProbs under {@code distribution}
- * @param temperedLogProbs before truncation; empty where nothing was truncated
  * @param spans which version sampled which of them, without a gap
  * @param trace what the draws were made from; null where sampling did not ask
  * @param finishReason STOP or LENGTH
@@ -20,16 +18,23 @@ import org.jspecify.annotations.Nullable;
  */
 public record SampledTurn(
         int[] tokens,
-        float[] logProbs,
-        LogProbDistribution distribution,
-        float[] temperedLogProbs,
+        LogProbs logProbs,
         List<VersionSpan> spans,
         @Nullable SamplingTrace trace,
         FinishReason finishReason,
-        long startedAtMs,
-        long firstTokenAtMs,
-        long finishedAtMs,
+        Times times,
         int cachedTokens) {
+
+    /**
+     * Log-probs of its tokens.
+     *
+     * @param sampled under {@code distribution}
+     * @param tempered before truncation; empty where nothing was truncated
+     */
+    public record LogProbs(float[] sampled, LogProbDistribution distribution, float[] tempered) {}
+
+    /** When it was sampled. */
+    public record Times(long startedAtMs, long firstTokenAtMs, long finishedAtMs) {}
 
     public SampledTurn {
         spans = List.copyOf(spans);

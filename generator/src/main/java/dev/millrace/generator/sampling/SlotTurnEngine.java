@@ -297,15 +297,14 @@ public final class SlotTurnEngine implements TurnEngine {
         LogProbDistribution distribution = ComparedDistribution.sampled(turn.order.sampling());
         return new SampledTurn(
                 sequence.responseTokens(),
-                sequence.logProbs(),
-                distribution,
-                distribution == LogProbDistribution.TRUNCATED ? sequence.temperedLogProbs() : new float[0],
+                new SampledTurn.LogProbs(
+                        sequence.logProbs(),
+                        distribution,
+                        distribution == LogProbDistribution.TRUNCATED ? sequence.temperedLogProbs() : new float[0]),
                 sequence.spans().toRecords(sequence.length()),
                 sequence.trace(),
                 sequence.finishReason() == FinishReason.LENGTH ? FinishReason.LENGTH : FinishReason.STOP,
-                sequence.startedAtMs(),
-                turn.firstTokenAtMs,
-                clock.millis(),
+                new SampledTurn.Times(sequence.startedAtMs(), turn.firstTokenAtMs, clock.millis()),
                 sequence.reused());
     }
 

@@ -237,7 +237,11 @@ public final class TurnGenerator implements AutoCloseable {
                     span++;
                 }
                 VersionSpan of = turn.spans().get(span);
-                if (!sequence.sampled(turn.tokens()[i], turn.logProbs()[i], turn.logProbs()[i], of.getVersion())) {
+                if (!sequence.sampled(
+                        turn.tokens()[i],
+                        turn.logProbs().sampled()[i],
+                        turn.logProbs().sampled()[i],
+                        of.getVersion())) {
                     break; // what the engine sampled behind does not belong to it any more
                 }
             }

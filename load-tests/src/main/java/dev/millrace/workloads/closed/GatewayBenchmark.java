@@ -478,15 +478,11 @@ public final class GatewayBenchmark {
                 long nowMs = System.currentTimeMillis();
                 return new SampledTurn(
                         tokens,
-                        logProbs,
-                        LogProbDistribution.RAW,
-                        new float[0],
+                        new SampledTurn.LogProbs(logProbs, LogProbDistribution.RAW, new float[0]),
                         List.of(new VersionSpan(0L, 0, tokens.length)),
                         null,
                         FinishReason.LENGTH,
-                        startedAtMs,
-                        nowMs,
-                        nowMs,
+                        new SampledTurn.Times(startedAtMs, nowMs, nowMs),
                         -1);
             });
         }

@@ -139,12 +139,14 @@ final class Partners {
                 }
                 CompletableFuture<HttpResponse<byte[]>> sent;
                 try {
-                    sent = CLIENT.sendAsync(request(), info -> new BoundedBody(place.limits().answerBytes()));
+                    sent = CLIENT.sendAsync(
+                            request(), info -> new BoundedBody(place.limits().answerBytes()));
                 } catch (RuntimeException e) {
                     fail(String.valueOf(e.getMessage()), e);
                     return;
                 }
-                Future<?> limit = clock.schedule(() -> sent.cancel(true), place.limits().timeoutMs(), TimeUnit.MILLISECONDS);
+                Future<?> limit =
+                        clock.schedule(() -> sent.cancel(true), place.limits().timeoutMs(), TimeUnit.MILLISECONDS);
                 sent.whenComplete((response, failure) -> {
                     limit.cancel(false);
                     if (failure == null) {
@@ -215,7 +217,9 @@ final class Partners {
                 if (awaySince == 0) {
                     awaySince = now;
                 }
-                if (question.ends() || TimeUnit.NANOSECONDS.toMillis(now - awaySince) >= place.limits().patienceMs()) {
+                if (question.ends()
+                        || TimeUnit.NANOSECONDS.toMillis(now - awaySince)
+                                >= place.limits().patienceMs()) {
                     fail("it could not be reached for " + place.limits().patienceMs() + " ms (patience_ms)", failure);
                 } else {
                     pause();
@@ -386,7 +390,8 @@ final class Partners {
         private Worker seatFor(String episode) {
             Worker least = workers.stream()
                     .min(Comparator.comparingInt(worker -> worker.episodes))
-                    .filter(worker -> worker.episodes == 0 || workers.size() >= place.limits().concurrency())
+                    .filter(worker -> worker.episodes == 0
+                            || workers.size() >= place.limits().concurrency())
                     .orElseGet(this::another);
             least.episodes++;
             seats.put(episode, new Seat(least, least.processNumber));
@@ -480,7 +485,9 @@ final class Partners {
                         process = running;
                     }
                     byte[] line = running.exchange(
-                            PartnerJson.bytes(question.body()), place.limits().timeoutMs(), place.limits().answerBytes());
+                            PartnerJson.bytes(question.body()),
+                            place.limits().timeoutMs(),
+                            place.limits().answerBytes());
                     take(asked, line);
                 } catch (IOException e) {
                     replace(asked, String.valueOf(e.getMessage()), e);

@@ -1,10 +1,10 @@
 package dev.millrace.generator.environment.remote;
 
-import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.Episode;
 import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.tokenizer.Tokenizer;
+import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import dev.millrace.generator.environment.text.StopRule;
 import java.util.List;
 
@@ -62,8 +62,8 @@ public record RemoteEnvironment(
         if (protocol == null) {
             throw new IllegalArgumentException("protocol must be millrace or openenv: null");
         }
-        RemotePlace place =
-                new RemotePlace(url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
+        RemotePlace place = new RemotePlace(
+                url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
         if (protocol == EnvironmentProtocol.OPENENV) {
             if (!command.isEmpty()) {
                 throw new IllegalArgumentException("command is '" + command
@@ -99,7 +99,8 @@ public record RemoteEnvironment(
     }
 
     RemotePlace place() {
-        return new RemotePlace(url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
+        return new RemotePlace(
+                url, command, tokenVariable, new Limits(timeoutMs, attempts, patienceMs, concurrency, answerBytes));
     }
 
     String framed(String text) {

@@ -485,8 +485,8 @@ final class RemoteEpisode implements Episode {
             }
 
             void connect() {
-                WebSocket.Builder builder =
-                        CLIENT.newWebSocketBuilder().connectTimeout(Duration.ofMillis(place.limits().timeoutMs()));
+                WebSocket.Builder builder = CLIENT.newWebSocketBuilder()
+                        .connectTimeout(Duration.ofMillis(place.limits().timeoutMs()));
                 try {
                     String authorization = place.authorization(System.getenv());
                     if (!authorization.isEmpty()) {
@@ -531,7 +531,8 @@ final class RemoteEpisode implements Episode {
                 long now = System.nanoTime();
                 awaySince = awaySince == 0 ? now : awaySince;
                 boolean mayComeBack = failure instanceof ConnectException
-                        && TimeUnit.NANOSECONDS.toMillis(now - awaySince) < place.limits().patienceMs();
+                        && TimeUnit.NANOSECONDS.toMillis(now - awaySince)
+                                < place.limits().patienceMs();
                 if (mayComeBack && !isOver()) {
                     Partners.sharedClock().schedule(this::connect, PAUSE_MS, TimeUnit.MILLISECONDS);
                 } else {
@@ -562,7 +563,9 @@ final class RemoteEpisode implements Episode {
                 Future<?> limit = Partners.sharedClock()
                         .schedule(
                                 () -> lost(
-                                        "it has not answered within " + place.limits().timeoutMs() + " ms (timeout_ms)", null),
+                                        "it has not answered within "
+                                                + place.limits().timeoutMs() + " ms (timeout_ms)",
+                                        null),
                                 place.limits().timeoutMs(),
                                 TimeUnit.MILLISECONDS);
                 to.sendText(question.toString(), true).whenComplete((sent, failure) -> {
@@ -577,7 +580,8 @@ final class RemoteEpisode implements Episode {
 
             @Override
             public @Nullable CompletionStage<?> onText(WebSocket from, CharSequence data, boolean last) {
-                if (message.length() + data.length() > place.limits().answerBytes()) { // the socket calls one after the other
+                if (message.length() + data.length()
+                        > place.limits().answerBytes()) { // the socket calls one after the other
                     lost("its answer is longer than " + place.limits().answerBytes() + " bytes (answer_bytes)", null);
                     return null;
                 }

@@ -1,10 +1,10 @@
 package dev.millrace.generator.environment.remote;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.generator.environment.remote.RemotePlace.Limits;
 import java.util.Set;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;

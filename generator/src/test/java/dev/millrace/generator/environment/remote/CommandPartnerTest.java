@@ -43,7 +43,8 @@ class CommandPartnerTest {
                 + "; case \"$line\" in *step*) sleep 600;; esac; echo \"$line\"; done";
         HeldClock clock = new HeldClock();
         try {
-            CommandPartner partner = new CommandPartner(new RemotePlace("", hangs, "", new RemotePlace.Limits(1_500, 3, 0, 1, 4_096)), clock);
+            CommandPartner partner = new CommandPartner(
+                    new RemotePlace("", hangs, "", new RemotePlace.Limits(1_500, 3, 0, 1, 4_096)), clock);
             assertThat(partner.ask(question("reset", true)).get(90, TimeUnit.SECONDS))
                     .isEqualTo(question("reset", true).body());
 

@@ -237,7 +237,8 @@ class RemoteRewardTest {
         assertThatThrownBy(
                         () -> new RemoteReward("http://a/", "", "NO_SUCH_VARIABLE_HERE", 1, 1, 0, 1, 64).requireGiven())
                 .hasMessageContaining("NO_SUCH_VARIABLE_HERE, and that variable of the environment holds nothing");
-        assertThat(new RemotePlace("http://a/", "", "T", new RemotePlace.Limits(1, 1, 0, 1, 64)).authorization(Map.of("T", "abc")))
+        assertThat(new RemotePlace("http://a/", "", "T", new RemotePlace.Limits(1, 1, 0, 1, 64))
+                        .authorization(Map.of("T", "abc")))
                 .isEqualTo("Bearer abc");
     }
 
