@@ -19,12 +19,11 @@ import org.jspecify.annotations.Nullable;
  * A run of training inside the calling program: broker, generator, scorer, topology and learner in this process, as {@code millrace
  * train} has them.
  *
- * <p>Everything that is to be decided is in the configuration; see {@link dev.millrace.runtime.config.ConfigLayers} for how to come by
- * one. What is said here is where the run's folder is, and who is told how it does; by default nobody is.
+ * <p>{@link dev.millrace.runtime.config.ConfigLayers} makes the configuration. This object adds the run's folder and where the run
+ * shows its progress; by default nowhere.
  *
  * <p>One object is one invocation. {@link #run} blocks until the goal, a limit, {@link #stop} or a failure; only {@code stop} may be
- * called by another thread. A folder of an earlier run continues with that run. What is left in the folder, and on the log, is the same
- * as after the command.
+ * called by another thread. The folder of an earlier run continues that run. Folder and log are the same as with the command.
  */
 public final class Millrace {
     private final MillraceConfig config;

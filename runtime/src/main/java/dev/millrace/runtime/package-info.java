@@ -1,7 +1,7 @@
 /**
- * A whole run in one process: configuration, roles, what is measured, and what is left behind.
+ * A whole run in one process: configuration, roles, metrics and results.
  *
- * <p>{@link dev.millrace.runtime.Millrace} is the door for programs that train without the command line:
+ * <p>{@link dev.millrace.runtime.Millrace} trains from a program, without the command line:
  *
  * <pre>{@code
  * MillraceConfig config = new ConfigLayers()
@@ -13,7 +13,7 @@
  * }</pre>
  *
  * <p>That starts a Kafka broker in this process, with its data in the folder. With {@code run.bootstrap_servers} the run's topics are on
- * a cluster, and whoever knows its name can ask it, replay it, or take part in it from there.
+ * a cluster, where other processes audit, replay or join it by its name.
  */
 @NullMarked
 package dev.millrace.runtime;

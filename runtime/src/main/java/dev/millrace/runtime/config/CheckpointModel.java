@@ -52,8 +52,8 @@ public final class CheckpointModel {
     /**
      * Puts the shape of {@code model.checkpoint}, if the tree names one, into the keys of {@code model} that it leaves out.
      *
-     * @param tree  what is asked for
-     * @param begun what the run was begun with; a run that continues has its shape there and needs the directory no more
+     * @param tree  the requested configuration
+     * @param begun configuration that the run began with; a resumed run takes its shape from there and no longer needs the directory
      * @return the checkpoint, if it was read
      * @throws ConfigException if a key that is given is not what the checkpoint has
      */

@@ -17,7 +17,7 @@ import java.util.Optional;
  * A configuration component that is one of several record types: a sealed interface, whose permitted records are the kinds, or a
  * door, whose kinds are those of the {@link Catalogue}. Of a list of such components each element is one.
  *
- * <p>In a tree it is an object with the key {@code kind} beside the keys of that record, or the kind alone as text. A door's kind is
+ * <p>In a tree it is an object with the key {@code kind} and the keys of that record, or the kind alone as text. A door's kind is
  * called as it came through the door. A permitted record is called by its own name as a key, without an ending {@code Config}:
  * {@code DecoupledPpoConfig} is {@code decoupled_ppo}. What the tree does not name keeps the value of the default, or, where another
  * kind is chosen, of that kind's defaults: a permitted record's are its static {@code defaults()}.

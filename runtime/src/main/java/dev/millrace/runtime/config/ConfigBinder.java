@@ -25,7 +25,7 @@ import java.util.Optional;
  * string to string, another record, or one of several kinds, see {@link Choice}, or a list of such. Of a list either all of it is
  * named, or single elements by their index from 0: {@code masks[0].threshold}.
  *
- * <p>A record may have named variants: a {@code String} component {@code variant} beside a public static {@code variant(String)} that
+ * <p>A record may have named variants: a {@code String} component {@code variant} and a public static {@code variant(String)} that
  * gives the whole record of a name. Then the name alone stands for all of it, and other keys are put over the variant that
  * {@code variant} names.
  */

@@ -44,7 +44,7 @@ public final class ConfigLayers {
         return this;
     }
 
-    /** A YAML file, of which a few keys will do. */
+    /** A YAML file; it may set a few keys only. */
     public ConfigLayers file(Path file) {
         ConfigTree.merge(tree, ConfigTree.read(file));
         return this;
@@ -94,7 +94,7 @@ public final class ConfigLayers {
         return this;
     }
 
-    /** One key whose value is text, whatever it looks like. */
+    /** One key whose value is text, even if it looks like a number. */
     public ConfigLayers set(String key, String text) {
         ConfigTree.set(tree, key, text);
         return this;

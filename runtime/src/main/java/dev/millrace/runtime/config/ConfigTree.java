@@ -59,7 +59,7 @@ public final class ConfigTree {
 
     private ConfigTree() {}
 
-    /** An empty configuration: everything as it is by default. */
+    /** An empty configuration: only defaults. */
     public static ObjectNode empty() {
         return JsonNodeFactory.instance.objectNode();
     }
@@ -145,7 +145,7 @@ public final class ConfigTree {
         }
     }
 
-    /** Puts text under {@code a.b.c}, whatever it looks like. */
+    /** Puts text under {@code a.b.c}, even if it looks like a number. */
     static void set(ObjectNode tree, String key, String text) {
         put(tree, key, JsonNodeFactory.instance.textNode(text));
     }

@@ -1,8 +1,8 @@
 package dev.millrace.runtime.config;
 
 /**
- * When the policy is evaluated on prompts that it is never trained on, and by how much. {@code train} does it beside the run's roles;
- * {@code millrace evaluate --follow} is the role by itself.
+ * When and on how many held-out prompts the policy is evaluated. {@code train} runs the evaluator with the other roles;
+ * {@code millrace evaluate --follow} runs it alone.
  *
  * @param everyVersions versions between evaluations, plus the first and last; 0 for none, unless {@code every_seconds}
  * @param everySeconds seconds between evaluations of the newest version; 0 uses {@code every_versions}

@@ -11,8 +11,8 @@ import dev.millrace.weights.WeightsConfig;
 import java.util.Locale;
 
 /**
- * What does not go together about how many rollouts are released, assembled, trained on and looked back to: settings of different
- * roles that name one number, each of which would let the other wait, refuse or remove for good.
+ * Refuses settings of different roles that contradict each other in how many rollouts are released, assembled, trained on or kept:
+ * one role would wait for, refuse or remove what the other needs.
  */
 final class FlowRules {
     private FlowRules() {}

@@ -22,7 +22,7 @@ public record GoalConfig(double meanReward, int overSteps, double maxSeconds, bo
         }
     }
 
-    /** A mean reward of 0.9 over ten steps, and no more than an hour. */
+    /** A mean reward of 0.9 over ten steps, within an hour. */
     public static GoalConfig defaults() {
         return new GoalConfig(0.9, 10, 3600, false);
     }

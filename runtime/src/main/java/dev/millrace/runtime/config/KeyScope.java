@@ -7,11 +7,11 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 
 /**
- * For whom a key of the configuration speaks: for the run, whoever works on it, or for one process on one machine.
+ * Scope of a configuration key: the run, for every process that works on it, or one process on one machine.
  *
- * <p>What speaks for the run is written into the run's claim when it is created, and every role, replay and question that comes
- * later finds it there. What speaks for a process stays off the log: it would be wrong elsewhere, or, as client settings are, a way
- * for whoever may write the log to have code and files of others' machines opened.
+ * <p>The creator of a run writes keys of the run into its claim, where later roles, replays and audits read them. Keys of a process
+ * stay off the log: they would be wrong elsewhere, or, like client settings, would let a writer of the log run code and open files on
+ * other machines.
  */
 public enum KeyScope {
     /** What the run computes: on the log, and the same for everyone. */
@@ -26,7 +26,7 @@ public enum KeyScope {
     private static final Map<String, KeyScope> OF = new LinkedHashMap<>();
 
     static {
-        put(PROCESS, "kafka"); // how to reach the cluster: whoever can read the log has done so already
+        put(PROCESS, "kafka"); // how to reach the cluster: a reader of the log has done so already
 
         put(PROCESS, "run.epoch"); // the log has it
         put(RUN, "run.id", "run.policy_id", "run.topic_prefix", "run.seed", "run.recorded");
@@ -114,7 +114,7 @@ public enum KeyScope {
         put(
                 DEFAULT,
                 "topics.replication_factor",
-                "topics.min_insync_replicas"); // whoever runs the cluster may change these
+                "topics.min_insync_replicas"); // the cluster's administrator may change these
         put(DEFAULT, "topics.record_retention_ms", "topics.passing_retention_ms");
         put(DEFAULT, "topics.weights_retention_bytes", "topics.optimizer_retention_bytes", "topics.max_record_bytes");
         put(DEFAULT, "topics.timeout_ms");

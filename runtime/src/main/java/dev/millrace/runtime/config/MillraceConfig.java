@@ -165,7 +165,7 @@ public record MillraceConfig(
                 false);
     }
 
-    /** What the run's topics are made with: what is left to the model's size is decided by it. */
+    /** Settings of the run's topics, with defaults that follow from the model's size. */
     public TopicsConfig sizedTopics() {
         ModelSizes kept = ModelSizes.of(
                 model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape(), weights, algorithm);

@@ -83,7 +83,7 @@ public record ModelSizes(long weights, long optimizer) {
                 : STOP.plusSeconds(weights.stateBytes(config.versionSize()) / STATE_BYTES_A_SECOND);
     }
 
-    /** How long a role's loop may take for one turn: as long as it waits for what is away, and as long as it may take to stop. */
+    /** Longest turn of a role's loop: its patience plus the time that it may take to stop. */
     public static Duration turnLimit(MillraceConfig config) {
         return config.run().patience().plus(stopLimit(config));
     }
@@ -103,7 +103,7 @@ public record ModelSizes(long weights, long optimizer) {
                 Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery(size));
         // from the checkpoint before the oldest of them on
         long weights = size.isAdapter()
-                ? TopicsConfig.ALL // put upon the first version, before which nothing can be removed
+                ? TopicsConfig.ALL // adapters need the first version, so nothing can be removed
                 : Math.multiplyExact(config.versionBytes(size), versions + every - 1);
         long states = (versions + every - 1) / every;
         return new ModelSizes(weights, Math.multiplyExact(config.stateBytes(size), states));

@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
  * pretrained one earns its reward and forgets its language. So: small steps, no bonus for being undecided, a divergence from the
  * weights it began with that is charged for, and fewer responses a step. Such steps change few bits of a bfloat16, so versions are of that.
  *
- * <p>An algorithm that is chosen by name stays as it is: then only the optimiser's defaults are these.
+ * <p>They do not change an algorithm that is chosen by name: then only the optimiser's defaults apply.
  */
 public final class PretrainedDefaults {
     private static final String ALGORITHM = "algorithm";

@@ -89,7 +89,7 @@ public final class RecordedConfiguration {
         return ConfigTree.write(tree);
     }
 
-    /** As keys and values, of which the caller may do what it likes; to put others over, see {@link ConfigLayers}. */
+    /** Returns a copy as keys and values, which the caller may change; {@link ConfigLayers} puts others over it. */
     public ObjectNode tree() {
         return tree.deepCopy();
     }

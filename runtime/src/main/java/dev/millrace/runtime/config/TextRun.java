@@ -11,8 +11,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run on text, put together from what is asked for: {@code data} is the data of {@code task: text}, its tokenizer is the checkpoint's where
- * nothing else is named, and what both were found to be is written down where the run begins.
+ * Completes the configuration of a run on text: {@code data} is the data of {@code task: text}, the tokenizer is the checkpoint's unless
+ * another is named. The hashes of both are recorded when the run begins.
  */
 final class TextRun {
     private static final String DATA = "data";

@@ -131,7 +131,7 @@ public final class VerlKeys {
         return coefficient;
     }
 
-    /** The block itself, or its keys beside {@code algorithm}'s own; a text names a preset, which is a variant. */
+    /** The block itself, or its keys among {@code algorithm}'s own; a text names a preset, which is a variant. */
     private void rolloutCorrection() {
         Optional<JsonNode> block = take("rollout_correction");
         if (block.isPresent() && block.get().isTextual()) {

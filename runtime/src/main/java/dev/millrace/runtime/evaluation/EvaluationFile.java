@@ -32,7 +32,7 @@ public final class EvaluationFile {
         this.file = file;
     }
 
-    /** Writes all of them, or leaves the file as it is. */
+    /** Writes all of them, or leaves the file unchanged. */
     public void write(Evaluations evaluations) throws IOException {
         CsvFile.write(file, COLUMNS, evaluations.onSamePrompts());
     }

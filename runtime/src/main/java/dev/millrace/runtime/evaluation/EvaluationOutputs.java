@@ -19,11 +19,10 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where the numbers of evaluations go beside their topic: the gauges of the newest one, which a collector gets too, and TensorBoard's
- * files if they are wanted. Used by one thread.
+ * Exports evaluations: gauges of the newest one, also to a collector, and TensorBoard files if configured. Confined to one thread.
  *
- * <p>The files are taken with the first evaluation, when an evaluator that was taken over has let go of them. Where they cannot be, an
- * alarm says so, and the next evaluation tries again.
+ * <p>It opens the files at the first evaluation, when a replaced evaluator has released them. On failure it raises an alarm and tries
+ * again at the next evaluation.
  */
 final class EvaluationOutputs implements AutoCloseable {
     private final LogConnection connection;

@@ -56,7 +56,7 @@ public final class EvaluationRecords {
                 .setTruncatedShare(figures.truncatedShare());
     }
 
-    /** The same record with every figure computed anew from its counts, for whoever would not take its word. */
+    /** Returns the record with every figure computed again from its counts, so that a reader need not trust it. */
     public static VersionEvaluation recomputed(VersionEvaluation record) {
         return fill(
                         identity(record),
@@ -104,7 +104,7 @@ public final class EvaluationRecords {
                 .sum();
     }
 
-    /** What is said of one k. */
+    /** Figures of one k. */
     public static PassAtKEstimate passAt(VersionEvaluation record, int k) {
         return record.getPassAtK().stream()
                 .filter(estimate -> estimate.getK() == k)

@@ -5,8 +5,8 @@ import java.util.Optional;
 import java.util.OptionalLong;
 
 /**
- * Says which version is to be evaluated next: version 0, then one in so many, and the last one that the learner is to make; or the newest,
- * every so many seconds. Where several are due, the newest of them; the others are passed over. Used by one thread.
+ * Chooses the next version to evaluate: version 0, every {@code every_versions}-th and the learner's last; or the newest, every
+ * {@code every_seconds}. Of several due versions it takes the newest and passes over the others. Confined to one thread.
  */
 final class EvaluationSchedule {
     private final EvaluationConfig config;
@@ -21,18 +21,18 @@ final class EvaluationSchedule {
     }
 
     /**
-     * What is due.
+     * The version to evaluate.
      *
-     * @param passedOver versions that were due before it, and are left out
+     * @param passedOver earlier due versions, which are left out
      */
     record Due(long version, long passedOver) {}
 
     /**
-     * What is due now.
+     * Returns the version to evaluate now.
      *
-     * @param evaluated newest version that is evaluated; empty if none is
-     * @param newest newest version there is
-     * @param nanos by a clock that only runs forward
+     * @param evaluated newest evaluated version; empty if none is
+     * @param newest newest published version
+     * @param nanos of a monotonic clock
      */
     Optional<Due> next(OptionalLong evaluated, long newest, long nanos) {
         long last = Math.max(evaluated.orElse(-1), tried.orElse(-1));
@@ -44,7 +44,7 @@ final class EvaluationSchedule {
             return isTime ? Optional.of(new Due(newest, 0)) : Optional.empty();
         }
         if (last < 0) {
-            return Optional.of(new Due(0, 0)); // what the policy began as, whatever has come since
+            return Optional.of(new Due(0, 0)); // the initial policy, even if newer versions are there
         }
         long every = config.everyVersions();
         long due = (last / every + 1) * every;
@@ -55,7 +55,7 @@ final class EvaluationSchedule {
         return newest == maxSteps ? Optional.of(new Due(newest, 0)) : Optional.empty();
     }
 
-    /** A version was taken up, whatever came of it: it is not asked for again. */
+    /** Marks a version as tried, successful or not: it is not due again. */
     void took(long version, long nanos) {
         tried = OptionalLong.of(Math.max(version, tried.orElse(version)));
         triedNanos = nanos;

@@ -113,7 +113,7 @@ public final class Evaluator implements AutoCloseable {
     }
 
     /**
-     * Evaluates whatever is due until it is stopped.
+     * Evaluates due versions until it is stopped.
      *
      * @throws VersionUnavailableException if no version is published in time
      * @throws TakenOverException if another evaluator has taken over
@@ -218,11 +218,11 @@ public final class Evaluator implements AutoCloseable {
     }
 
     /**
-     * The evaluator's side of the log: what was evaluated before, each evaluation once, and which version is under evaluation, which is kept
+     * The evaluator's side of the log: earlier evaluations, each once, and the version under evaluation, which the learner keeps
      * meanwhile.
      *
-     * <p>Whoever opens it shuts out an older holder of the id, and reads after that: so a version that is not found is evaluated by nobody
-     * else, and one whose record came through before a kill is found. Owned by one thread at a time.
+     * <p>{@link #open} fences an older holder of the id before it reads. So nobody else evaluates a version that it does not find, and it
+     * finds a record that was committed before a kill. Owned by one thread at a time.
      */
     static final class EvaluationJournal implements AutoCloseable {
         static final String ROLE = "evaluator";
@@ -257,7 +257,7 @@ public final class Evaluator implements AutoCloseable {
         }
 
         /**
-         * Shuts out whoever had the id before, and reads what is evaluated.
+         * Fences an older holder of the id and reads the evaluations.
          *
          * @return false if it was stopped before that
          */

@@ -40,7 +40,7 @@ public final class HeldOutPrompts {
                 : OptionalInt.empty();
     }
 
-    /** How many different prompts there are of so many that are wanted: one that comes again is no other prompt. */
+    /** Counts the distinct prompts among the wanted number. */
     public int count(int wanted) {
         return Math.min(wanted, known.orElse(wanted));
     }
@@ -85,7 +85,7 @@ public final class HeldOutPrompts {
         return ContentTopic.hash(all.toByteArray());
     }
 
-    /** With its length, so that what ends one part cannot begin the next. */
+    /** Prefixes the length, so that parts cannot run into each other. */
     private static void part(ByteArrayOutputStream all, byte[] bytes) {
         all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).array());
         all.writeBytes(bytes);

@@ -61,7 +61,7 @@ public final class HeldOutTrial {
     /**
      * @param held the run's task, which may hold out other prompts than the run does
      * @param asked prompts, samples and what is correct
-     * @param clock by which the record is dated
+     * @param clock dates the record
      */
     public HeldOutTrial(
             RunIdentity run,
@@ -133,7 +133,7 @@ public final class HeldOutTrial {
     /**
      * Tries weights that are at hand.
      *
-     * @param key of which version they are
+     * @param key of their version
      * @param start weights that the text is looked at under afterwards; empty for none
      */
     VersionEvaluation of(

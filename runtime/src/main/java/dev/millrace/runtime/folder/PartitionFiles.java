@@ -77,7 +77,7 @@ final class PartitionFiles {
         }
     }
 
-    /** Offsets of which every committed record is known. */
+    /** Offsets up to which every committed record is known. */
     Range range() {
         return range;
     }

@@ -16,8 +16,8 @@ import org.apache.kafka.common.metrics.KafkaMetric;
 import org.apache.kafka.common.metrics.MetricsReporter;
 
 /**
- * Brings the metrics of Kafka's clients that dashboards query into the run's meters, whoever makes the client, under the names, values
- * and types that Micrometer's {@code KafkaClientMetrics} gives them.
+ * Registers the Kafka client metrics that dashboards query as meters of the run, for every client of the process, with the names,
+ * values and types of Micrometer's {@code KafkaClientMetrics}.
  *
  * <p>Kafka makes one object per client, by the setting {@code metric.reporters}, and closes it with the client; its meters go with
  * it. A metric {@code records-lag-max} of {@code consumer-fetch-manager-metrics} becomes
@@ -29,7 +29,7 @@ public final class ClientMeters implements MetricsReporter {
 
     private static final String PER_PARTITION = "records-lag";
 
-    /** By Kafka's names, of whichever kind of client. */
+    /** By Kafka's names, for all kinds of clients. */
     private static final Set<String> READ = Set.of(
             "assigned-partitions",
             "batch-size-avg",

@@ -99,9 +99,8 @@ public final class Meters implements AutoCloseable {
     }
 
     /**
-     * Sends the meters of a registry to a collector of OpenTelemetry, under the names that they have, with dots. Roles know nothing of
-     * it: each meter has one beside it that reads it when something is sent. A collector that does not answer costs a line in the log,
-     * and nothing else. Thread-safe.
+     * Sends the meters of a registry to an OpenTelemetry collector, under their dotted names. Roles do not know of it: each meter has a
+     * mirror that reads it at every push. A collector that does not answer costs a log line only. Thread-safe.
      */
     static final class OtlpMirror implements AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(OtlpMirror.class);
@@ -116,7 +115,7 @@ public final class Meters implements AutoCloseable {
         /**
          * Sends what is registered from now on.
          *
-         * @param resource what the collector is told of this process
+         * @param resource attributes of this process
          */
         static OtlpMirror of(MeterRegistry meters, OtlpConfig config, Map<String, String> resource) {
             OtlpMirror mirror = new OtlpMirror(new OtlpMeterRegistry(exporter(config, resource), Clock.SYSTEM));
@@ -213,8 +212,8 @@ public final class Meters implements AutoCloseable {
     }
 
     /**
-     * Bounds how many series a meter may have: at most {@value #MOST} with the same name. Whatever would be one more is left out, named
-     * once in the log, and counted in {@code millrace.meters.refused}; when others go, there is room again. Thread-safe.
+     * Limits each meter name to {@value #MOST} series. It refuses further series, logs the name once and counts them in
+     * {@code millrace.meters.refused}; a removed series makes room. Thread-safe.
      */
     static final class SeriesBound implements MeterFilter {
         /** Series of one name. */

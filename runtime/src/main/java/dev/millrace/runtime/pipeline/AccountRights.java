@@ -62,8 +62,8 @@ public final class AccountRights {
     }
 
     /**
-     * Refuses to start roles that would do nothing. What is left out shows when they come to it: a topic that must be made, a transactional id,
-     * old versions to delete.
+     * Refuses to start roles that lack a right for their work. It does not check rights that are needed only later: to create a topic, a
+     * transactional id, to delete old versions.
      *
      * @throws LogSetupException naming each right that is missing
      */

@@ -202,7 +202,7 @@ final class ClusterTrial {
         }
     }
 
-    /** Seconds by which this machine's clock is behind the broker's, within half the time that a record takes. */
+    /** Seconds that this machine's clock is behind the broker's, within half a record's round trip. */
     private double clockBehind(KafkaProducer<byte[], byte[]> producer)
             throws ExecutionException, TimeoutException, InterruptedException {
         answered(producer.send(

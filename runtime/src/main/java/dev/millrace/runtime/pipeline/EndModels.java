@@ -13,8 +13,8 @@ import java.util.OptionalLong;
 import java.util.stream.Stream;
 
 /**
- * The models that a run leaves when it ends, in place of those that an earlier end left: each is written beside its place, whole or not at all, and
- * the one before it goes when it is there.
+ * Writes the models of a run that has ended, replacing those of an earlier end. Each is written to a temporary folder and renamed, so a
+ * model is whole or absent.
  */
 public final class EndModels {
     private final LogConnection connection;

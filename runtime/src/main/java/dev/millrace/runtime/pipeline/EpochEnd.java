@@ -41,7 +41,7 @@ public final class EpochEnd {
         }
     }
 
-    /** Watches beside the roles; it fails when the run has gone on, and so they are stopped. */
+    /** Watches for a newer epoch and fails then, which stops the roles. */
     public Role role() {
         return new Role(
                 "run's epoch",
@@ -54,13 +54,13 @@ public final class EpochEnd {
                 watch::stop);
     }
 
-    /** Looks beside the roles whether cluster and topics are still those of the run; what is not is an alarm. */
+    /** Checks that cluster and topics are still those of the run, and raises an alarm if not. */
     public Role places() {
         return new Role("run's topics", places::run, places::stop);
     }
 
     /**
-     * Looks beside the roles whether the wall clock was set back, which is an alarm.
+     * Raises an alarm when the wall clock was set back.
      *
      * @param process what runs in it
      */

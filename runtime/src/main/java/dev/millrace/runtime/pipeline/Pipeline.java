@@ -63,7 +63,7 @@ public final class Pipeline implements AutoCloseable {
 
     /**
      * @param environments that the generator serves
-     * @param steps is told of the learner's, before those that are configured
+     * @param steps observes the learner's steps, before the configured observers
      */
     public Pipeline(
             MillraceConfig config,

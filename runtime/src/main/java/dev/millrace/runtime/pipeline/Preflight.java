@@ -54,7 +54,7 @@ public final class Preflight {
         return List.copyOf(checks);
     }
 
-    /** What is refused with a sentence is a check that failed; whatever else is thrown is a fault of ours. */
+    /** A refusal is a failed check; any other exception is a bug. */
     private static PreflightCheck tried(String subject, Supplier<String> check) {
         try {
             return PreflightCheck.ok(subject, check.get());

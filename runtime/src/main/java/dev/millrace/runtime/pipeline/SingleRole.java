@@ -41,7 +41,7 @@ public final class SingleRole {
     /** As long as roles wait for a first version by default: somebody may have to start what creates the run. */
     private static final Duration CREATION_PATIENCE = Duration.ofSeconds(60);
 
-    /** The one of whose steps the numbers are; others follow them only to write files. */
+    /** The role that makes the steps; others follow them only to write files. */
     private static final String SHOWS_STEPS = "learner";
 
     private static final String WAY_OUT =
@@ -99,7 +99,7 @@ public final class SingleRole {
         }
     }
 
-    /** The run's configuration as it is recorded, and over it what this process is told; all of it for a new run. */
+    /** The recorded configuration under this process's options; for a new run the options alone. */
     private MillraceConfig configured() throws InterruptedException {
         ConfigLayers own = over.apply(ConfigTree.empty());
         MillraceConfig whereabouts = own.whereabouts();

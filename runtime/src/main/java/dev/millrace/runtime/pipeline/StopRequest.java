@@ -5,7 +5,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** The request to stop in order; made once, by any thread, and seen by whoever runs. Thread-safe. */
+/** One-shot request to stop in order, made by any thread and polled by the running role. Thread-safe. */
 public final class StopRequest {
     private final CountDownLatch made = new CountDownLatch(1);
     /** Waits for something outside to come up, and is to be interrupted; null while nobody does. Guarded by this. */

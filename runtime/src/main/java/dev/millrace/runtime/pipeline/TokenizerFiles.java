@@ -89,11 +89,11 @@ public final class TokenizerFiles {
     }
 
     /**
-     * The configuration for a role in this process. Writes the files to the log if they are here and not there; waits for them if they are
-     * nowhere, since whoever creates the run writes them just after its claim.
+     * Returns the configuration for a role in this process. Writes local files to the log if it has none; without local files waits for
+     * them, since the run's creator writes them just after its claim.
      *
      * @param limit of the wait, which an interrupt ends
-     * @param says is told of the wait
+     * @param says receives a line about the wait
      * @throws RefusedRequestException if they are not on the log to the end
      */
     public static MillraceConfig forRole(

@@ -62,10 +62,10 @@ public final class AuditedRun implements AutoCloseable {
     /**
      * Opens the log of a run.
      *
-     * @param over what is said of the run, put over what is recorded of it
+     * @param over options that override the recorded configuration
      * @param folder null for a run on a cluster
-     * @param described whether somebody says what the run computes, where nothing is recorded of it
-     * @param options with which a command finds the run
+     * @param described whether the options describe a run without a recorded configuration
+     * @param options that let a command find the run
      * @param isWhole whether all of its topics must be there
      */
     public static AuditedRun open(
@@ -93,7 +93,7 @@ public final class AuditedRun implements AutoCloseable {
                 : question.byBroker(folder);
     }
 
-    /** Opens the run of a folder: by its broker if it goes on, and as its broker's files are if it has ended. */
+    /** Opens the run of a folder: by its broker while it runs, else by the broker's files. */
     public static AuditedRun inFolder(Path folder) {
         Question question = Question.of(folder);
         return question.hasBroker() && !RunDirectory.isRunning(folder)
@@ -104,7 +104,7 @@ public final class AuditedRun implements AutoCloseable {
     /**
      * Opens the run that continues in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
      *
-     * @param bootstrapServers of that broker; of no account for a run on a cluster, which its configuration names
+     * @param bootstrapServers of that broker; ignored for a run on a cluster, whose configuration names it
      */
     public static AuditedRun at(String bootstrapServers, Path folder) {
         Question question = Question.of(folder);
@@ -215,7 +215,7 @@ public final class AuditedRun implements AutoCloseable {
             return new Resolved(config, text);
         }
 
-        /** What a run is asked about is its valid epoch; of older ones ledger and trace tell beside it. */
+        /** Only the valid epoch can be audited; ledger and trace also show older ones. */
         private static void requireValidEpoch(int asked, RunIdentity valid) {
             if (asked >= 0 && asked != valid.epoch()) {
                 throw new ConfigException("run.epoch is " + asked + ", and run " + valid.runId() + " is in epoch "
@@ -247,7 +247,7 @@ public final class AuditedRun implements AutoCloseable {
         return records;
     }
 
-    /** The run as it is recorded now. */
+    /** Returns the run's current records. */
     public RecordedRun recordedRun() {
         return records instanceof FolderRun files ? files : new LiveRun(connection(), recorded());
     }

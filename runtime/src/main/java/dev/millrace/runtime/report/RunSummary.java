@@ -19,7 +19,7 @@ import java.util.Map;
  * What a run came to, as summary.json carries it.
  *
  * @param steps all committed steps of the run, this invocation's and those before it
- * @param idleStages stages that had not acted for so many steps at the end
+ * @param idleStages stages that had not acted for that many steps at the end
  * @param newSteps how many of them this invocation made
  * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
  * @param secondsTotal wall-clock of this invocation

@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 
-/** The columns of steps.csv: everything that the training log has of the steps, whoever wrote it. */
+/** The columns of steps.csv: all figures of the training log, of any trainer. */
 public final class StepColumns {
     private StepColumns() {}
 

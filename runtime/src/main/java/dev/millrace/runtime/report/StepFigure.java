@@ -29,7 +29,7 @@ public record StepFigure(
         return VerlFigures.name(key);
     }
 
-    /** Whether it is a text, of which there is neither a meter nor a curve. */
+    /** True for a text, which has neither a meter nor a curve. */
     public boolean isText() {
         return format.kind() == Format.Kind.TEXT;
     }

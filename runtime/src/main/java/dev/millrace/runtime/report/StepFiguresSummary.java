@@ -6,8 +6,8 @@ import java.util.Optional;
 import java.util.function.ToDoubleFunction;
 
 /**
- * How stale and how far off policy the steps of a run were: of each step as it was trained, raw figures beside those of what
- * was left. Medians are over the steps that have the figure; what no step has is NaN, and null in JSON.
+ * Staleness and off-policy figures of a run's trained steps, before and after masks. Medians are over the steps that have the figure;
+ * without such a step a figure is NaN, and null in JSON.
  *
  * @param staleness empty if no token was trained on
  * @param ess empty if no step has one

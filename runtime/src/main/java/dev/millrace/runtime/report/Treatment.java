@@ -111,8 +111,8 @@ public record Treatment(
     }
 
     /**
-     * The run's algorithm under a patch, through the whole configuration, so that what does not go together is refused as it is where a
-     * run starts.
+     * Returns the run's algorithm under a patch. It resolves the whole configuration, so that it refuses the same contradictions as the
+     * start of a run.
      *
      * @param yaml with the key {@code algorithm}
      * @throws ConfigException if the patch does not go with the rest

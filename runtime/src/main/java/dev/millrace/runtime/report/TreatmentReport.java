@@ -99,7 +99,7 @@ public final class TreatmentReport {
         return trial.cause() != Cause.LENGTH_SURGE && (unpatched.goesByItself() || !unpatched.isKnown());
     }
 
-    /** What the same figure says of the run without a patch, so that nobody takes for an effect what comes of nothing, too. */
+    /** The same figure without a patch, as the baseline for its effect. */
     private static String byChance(Trial trial) {
         AlarmPersistence unpatched = trial.unpatched();
         if (trial.cause() == Cause.LENGTH_SURGE) {

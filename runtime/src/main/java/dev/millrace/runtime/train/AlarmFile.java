@@ -10,7 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** {@code alarms.json} of a run's folder: the alarms that last, for whoever looks at the run from another process. */
+/** {@code alarms.json} of a run's folder: the standing alarms, for other processes. */
 public final class AlarmFile {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String NAME = "alarms.json";

@@ -3,8 +3,8 @@ package dev.millrace.runtime.train;
 import java.util.function.LongSupplier;
 
 /**
- * How long an invocation has been running, whatever happens to the clock of the machine meanwhile: one that is set forward must not
- * end a run before its time, and one that is set back must not keep it.
+ * Running time of an invocation, independent of wall clock changes: a clock set forward must not end a run early, and one set back must
+ * not extend it.
  */
 final class ElapsedTime {
     private static final double NANOS = 1e9;

@@ -296,9 +296,9 @@ public final class RunDirectory implements AutoCloseable {
      * waits for the reader. All of it are locks of the operating system, which a kill gives back.
      */
     static final class FolderLock implements AutoCloseable {
-        /** Held by whoever has the folder. */
+        /** Held by the process that owns the folder. */
         static final String LOCK = "lock";
-        /** Held beside it by one who only reads. */
+        /** Held in addition by a process that only reads. */
         static final String LENT = "lock.lent";
 
         /** Who was asked to stop, as the lock names it. */

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param rewardMean mean of the window that the goal is about; NaN before the first step
  * @param newest the newest committed step: how stale what it trained on was, and how far off policy; null before the first
  * @param starvedInARow how many batches up to the newest had no token left
- * @param idleStages stages that have not acted for so many steps, a sentence each
+ * @param idleStages stages that have not acted for many steps, a sentence each
  * @param tokensPerSecond over the last seconds, by role
  * @param idle fraction of the last seconds in which a role waited for input, by role
  * @param recordsBehind records not yet consumed, by role

@@ -14,8 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Follows the training log from its beginning: tells every committed step of the run once, in the log's order, as soon as it is
- * committed. {@link #run()} belongs to one thread, which is the one that is told.
+ * Follows the training log from its beginning and reports every committed step of the run once, in log order. One thread calls
+ * {@link #run()} and receives the steps.
  */
 public final class StepFollower implements Runnable {
     private static final Logger LOG = LoggerFactory.getLogger(StepFollower.class);

@@ -9,7 +9,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Consumer;
 
 /**
- * Every committed step of the run, as soon as it is committed.
+ * Collects every committed step of the run.
  *
  * <p>{@link #run()} belongs to one thread; {@link #steps()} and {@link #idleStages()} may be read from any.
  */

@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 
-/** Where the numbers of each step go beside steps.csv: the gauges of the newest one, and TensorBoard's files if they are wanted. */
+/** Exports each step in addition to steps.csv: gauges of the newest one, and TensorBoard files if configured. */
 public final class StepOutputs implements AutoCloseable {
     private final ReadingMeters meters;
     private final Optional<EventFiles> files;

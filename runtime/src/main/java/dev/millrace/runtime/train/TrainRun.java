@@ -240,7 +240,7 @@ public final class TrainRun {
                 topics.trainingLog());
     }
 
-    /** All roles of the run are here, so it may go on under another configuration; whoever comes later must find that one. */
+    /** All roles of the run are in this process, so its configuration may change; later processes must find the new one. */
     private void agree(RunLog log) {
         List<String> changes = RunLookup.configuration(log.claim())
                 .map(recorded -> recorded.changes(config))
@@ -631,14 +631,14 @@ public final class TrainRun {
         }
     }
 
-    /** Whatever a run needs and can be tried is tried before anything is started. */
+    /** Tries what a run needs before anything starts. */
     static final class StartCheck {
         private StartCheck() {}
 
         /**
          * @param resumed whether the run continues, and has its first weights on the log
-         * @throws ConfigException if a key says what cannot be
-         * @throws RefusedRequestException if something is not to be had here
+         * @throws ConfigException if a key has an impossible value
+         * @throws RefusedRequestException if this machine lacks something
          */
         static void require(MillraceConfig config, boolean resumed) {
             try {
