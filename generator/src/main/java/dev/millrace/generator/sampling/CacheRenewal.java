@@ -15,14 +15,14 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Computes the keys and values of sequences in flight again under newer weights, beside sampling: in spare slots, by another thread, while the
- * sequences go on under the weights that they have.
+ * Recomputes keys and values of sequences in flight under newer weights, in spare slots on another thread, while the sequences continue
+ * under their own weights.
  *
- * <p>A few sequences at a time, those with the fewest tokens first. Each stands still for its last piece alone ({@link RecomputedPieces}) and
- * continues under the newer weights, with what was computed written into its slot: to the bit as if it had stood still all the time. One whose environment is
- * waited for is finished when it has answered.
+ * <p>It takes a few sequences at a time, shortest first. A sequence pauses only for its last piece ({@link RecomputedPieces}), then
+ * continues under the newer weights from the recomputed cache, with the bits of a full recomputation. A sequence that waits for its
+ * environment is finished after the answer.
  *
- * <p>Owned by the slots' owner. What the other thread does, nobody else touches before it is done.
+ * <p>Owned by the slots' owner. Work of the other thread must not be touched before it is done.
  */
 final class CacheRenewal implements AutoCloseable {
     private final DecodeSession session;
@@ -54,7 +54,7 @@ final class CacheRenewal implements AutoCloseable {
 
     /**
      * @param intake of the session, which knows whose prompts its slots hold
-     * @param beside whose thread computes
+     * @param beside runs the computation
      */
     CacheRenewal(DecodeSession session, Intake intake, int pieceTokens, Executor beside) {
         this.session = session;

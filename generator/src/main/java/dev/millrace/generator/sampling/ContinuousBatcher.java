@@ -58,7 +58,7 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /**
      * @param prepared of the configured precision; loaders of weights may add to them
-     * @param beside whose thread recomputes keys and values in parallel to sampling
+     * @param beside recomputes keys and values in parallel to sampling
      */
     ContinuousBatcher(
             Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared, Executor beside) {

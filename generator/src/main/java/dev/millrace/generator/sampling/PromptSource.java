@@ -269,15 +269,14 @@ public final class PromptSource implements AutoCloseable {
         });
     }
 
-    /** Offsets that were handed out are committed. Whoever asks for {@link #membership} says so of all. */
+    /** Records committed offsets. A caller of {@link #membership} must report all of them. */
     public void committed(Map<TopicPartition, OffsetAndMetadata> offsets) {
         committed.putAll(offsets);
     }
 
     /**
-     * Asks the group whether it counts on this one still, by committing again what is committed of a partition: it takes that
-     * from members of its present generation alone. Where it says yes, whatever was on the log before the question will be read by
-     * whoever is given the partitions later.
+     * Asks the group whether this consumer is still a member, by repeating a partition's commit: the group accepts it from members of
+     * its current generation only. If it accepts, a later owner of the partitions reads all that was on the log before the call.
      */
     public Membership membership() {
         Set<TopicPartition> assigned = consumer.assignment();
@@ -401,8 +400,8 @@ public final class PromptSource implements AutoCloseable {
          * A prompt was read; prompts of a partition come in offset order.
          *
          * @param samples 0 where nothing is to be done for it
-         * @param leaderEpoch that it was written in, where it is known. It is committed along: where the log has lost its end and
-         *     others have written there, whoever reads on finds out from where
+         * @param leaderEpoch of its write, if known. It is committed too, so that a reader detects from where a truncated log was
+         *     written again
          */
         void read(TopicPartition partition, long offset, int samples, Optional<Integer> leaderEpoch) {
             Partition of = partitions.computeIfAbsent(partition, p -> new Partition());

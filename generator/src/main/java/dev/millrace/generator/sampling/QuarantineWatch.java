@@ -7,8 +7,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Has a generator stand aside as long as it is in quarantine: what it would sample would be refused, so its prompts go to others, until somebody lifts
- * it.
+ * Pauses a generator while it is in quarantine: its rollouts would be refused, so other generators get its prompts until the quarantine is
+ * lifted.
  *
  * <p>Owned by the thread that reads the prompts.
  */

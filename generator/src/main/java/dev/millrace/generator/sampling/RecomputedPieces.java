@@ -22,7 +22,7 @@ final class RecomputedPieces {
      *
      * @param held  tokens of the sequence that are computed again, at a piece's end, the first one at least
      * @param known tokens it has
-     * @return what is left, where that is a last piece
+     * @return the remaining tokens if they make the last piece
      */
     int next(int promptTokens, int held, int known) {
         int whole = nextWhole(promptTokens, held, known);

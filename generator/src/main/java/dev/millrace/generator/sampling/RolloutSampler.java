@@ -25,10 +25,10 @@ import org.apache.kafka.common.TopicPartition;
 
 /**
  * Samples given requests with given weights, without a log: the slots, the environments and the records of a
- * {@link Generator}, for whoever decides by himself which version samples what.
+ * {@link Generator}, for callers that choose the version of each request.
  *
- * <p>Every token of a rollout is of the version it was asked for with. The same requests, weights and engine give the
- * same rollouts, whatever was sampled before. Not thread-safe: one owner.
+ * <p>Every token of a rollout belongs to the requested version. The same requests, weights and engine give the same rollouts,
+ * independent of earlier calls. Not thread-safe: one owner.
  */
 public final class RolloutSampler implements AutoCloseable {
     private static final TopicPartition NOWHERE = new TopicPartition("none", 0);

@@ -13,8 +13,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The life of a role that samples, whatever it samples with: it waits for the first version, takes its id over, samples until it is
- * stopped, and lets go of what it wrote with.
+ * Lifecycle of a sampling role, independent of its engine: waits for the first version, takes over its id, samples until it is
+ * stopped, and closes its writer.
  */
 final class SamplingRole implements AutoCloseable {
     private final LogConnection connection;

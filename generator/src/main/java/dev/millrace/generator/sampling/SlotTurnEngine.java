@@ -39,9 +39,9 @@ import org.apache.kafka.common.TopicPartition;
  * Answers from the policy's own engine: the slots of a {@link Generator}, one for each answer under way, under the newest weights
  * there are.
  *
- * <p>A thread of its own advances all of them together and takes up weights in between, as {@code generator.weight_update} says.
- * Of a conversation is kept, as far as memory for it goes, what the slots held of its last turn; the next one takes in only what is new,
- * if the version is the same, and all of it if not. So every token of an answer is of the versions that its spans name, and of no other.
+ * <p>Its thread advances all answers together and takes up weights in between, by {@code generator.weight_update}. The prefix cache
+ * keeps keys and values of a conversation's last turn; under the same version the next turn prefills new tokens only, else the whole
+ * prompt. So every token of an answer belongs to the versions that its spans name.
  */
 public final class SlotTurnEngine implements TurnEngine {
     private static final TopicPartition NOWHERE = new TopicPartition("none", 0);
@@ -112,7 +112,7 @@ public final class SlotTurnEngine implements TurnEngine {
     /**
      * Makes one whose weights their loader prepares.
      *
-     * @param prefixBytes memory for what is kept of answers, so that a prompt that continues from one takes in only what is new; 0 for none
+     * @param prefixBytes memory of the prefix cache; 0 turns it off
      * @throws IllegalArgumentException as above
      */
     public static Door door(

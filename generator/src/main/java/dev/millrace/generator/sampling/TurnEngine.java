@@ -10,8 +10,7 @@ import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * What answers a prompt of tokens with tokens, for whoever plays the environment himself: the door behind which the policy's own
- * engine is, or another program's.
+ * Samples answers to token prompts for callers that play the environment themselves, with the policy's own engine or an external one.
  *
  * <p>Thread-safe.
  */
@@ -20,19 +19,19 @@ public interface TurnEngine extends AutoCloseable {
     /** Receives tokens as they are sampled. */
     @FunctionalInterface
     interface TokenListener {
-        /** Nobody is told. */
+        /** Ignores the tokens. */
         TokenListener NONE = (tokens, logProbs) -> {};
 
         /**
          * Called by the engine's thread, which waits for it.
          *
          * @param tokens the newest ones, in order
-         * @param logProbs beside them, of the distribution that they were sampled from
+         * @param logProbs of the tokens, under the distribution of the draws
          */
         void sampled(int[] tokens, float[] logProbs);
     }
 
-    /** Makes one, when the policy is known. */
+    /** Opens an engine once the policy is known. */
     @FunctionalInterface
     interface Door {
         /**

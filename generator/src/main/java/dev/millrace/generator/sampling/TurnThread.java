@@ -4,8 +4,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The thread of a {@link TurnEngine}: works round by round until the engine is closed or a round fails, and says which of it is the case to whoever
- * asks for an answer then.
+ * The thread of a {@link TurnEngine}. It runs rounds until the engine is closed or a round fails, and gives later callers the reason.
  *
  * <p>Thread-safe.
  */

@@ -3,8 +3,8 @@ package dev.millrace.generator.sampling;
 /** When a generator takes up new weights. */
 public enum WeightUpdate {
     /**
-     * Between two calls of the engine, with sequences in flight; version spans say which tokens are whose. While keys and values are computed again
-     * beside sampling ({@link CacheOnSwap#RECOMPUTE}), two versions are held, and a third one is neither taken up nor read.
+     * Between two engine calls, with sequences in flight; version spans tell the tokens apart. While a spare slot recomputes keys and
+     * values ({@link CacheOnSwap#RECOMPUTE}), two versions are held, and no third one is loaded.
      */
     IN_FLIGHT,
     /**

@@ -23,12 +23,12 @@ import java.util.function.Consumer;
  * What was released and has not been settled, by name.
  *
  * <p>A sample is under way from its release until it is settled: consumed in a batch, left as an outcome, or refused. Only a
- * sample that is under way can be settled, and only once; whatever else a record says counts as {@link #unknown()} and changes
- * nothing. A refused one is remembered for a while ({@value #MAX_REFUSED_GROUPS} groups), since a redrive, or another record of
+ * sample that is under way can be settled, and only once; any other record counts as {@link #unknown()} and changes nothing. A
+ * refused one is remembered for a while ({@value #MAX_REFUSED_GROUPS} groups), since a redrive, or another record of
  * it that reaches a batch, makes it under way again. Nothing is remembered of a group that is settled as a whole.
  *
- * <p>A sample of a batch that waits for its step will be consumed with it: whatever else is said of it is about a copy, and settles
- * nothing, or its room would be given away before it is free.
+ * <p>The step consumes the samples of its batch. Until then other records of such a sample concern a copy and settle nothing, or
+ * admission would release into occupied capacity.
  *
  * <p>Confined to admission's thread.
  */

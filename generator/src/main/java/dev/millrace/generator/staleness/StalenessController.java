@@ -356,10 +356,8 @@ public final class StalenessController implements AutoCloseable {
     /**
      * Holds releases back while nearly everything is refused or fails: more samples than the limit without a new policy version.
      *
-     * <p>Whatever is wrong then, such as another vocabulary on one side or a verifier that answers garbage, releasing more only fills
-     * the dead letters and the outcomes. Once a while a
-     * batch's worth is released all the same, to see whether it has been mended; a new version ends the pause. Confined to
-     * admission's thread.
+     * <p>A cause such as a wrong vocabulary or a broken verifier refuses further releases too, which only fill dead letters and
+     * outcomes. So it probes with one batch a minute; a new version ends the pause. Confined to admission's thread.
      */
     static final class RefusalPause {
         private static final Logger LOG = LoggerFactory.getLogger(RefusalPause.class);

@@ -14,9 +14,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * What an expression makes of the response: Jinja's, as in chat templates, over {@code response} (its text), {@code tokens} (how many the policy
- * sampled), {@code prompt} (its text), {@code answer} (the row's, where it has one) and {@code row} (all that the row says beside its prompt). It gives a
- * number; true is 1 and false 0.
+ * Rewards a response by a Jinja expression, as in chat templates, over {@code response} (its text), {@code tokens} (sampled by the policy),
+ * {@code prompt} (its text), {@code answer} (of the row, if it has one) and {@code row} (its other fields). The result is a number; true is 1
+ * and false 0.
  *
  * @param expression such as {@code response.count('?') / 2}
  */
