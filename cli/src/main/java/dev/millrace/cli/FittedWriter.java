@@ -6,9 +6,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Breaks lines that are wider than a terminal between words, and begins what is left under the text that it belongs to, where the
- * terminal would break it in the middle of a word and begin at the left edge. Commands, and whatever else is there to be copied or read
- * by a program, stay whole; so does a line that is written in pieces, such as one of progress. Used by one thread.
+ * Wraps lines wider than the terminal between words and indents continuations to their text. It does not wrap commands, output for
+ * programs, or a line that is written in pieces, such as progress. Confined to one thread.
  */
 final class FittedWriter extends Writer {
     /** Two columns at most, a label, and a gap before the text; a table has more than one gap. */

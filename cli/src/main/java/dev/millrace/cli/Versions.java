@@ -30,7 +30,7 @@ final class Versions implements IVersionProvider {
                 : new Attributes();
     }
 
-    /** A build outside a Git checkout leaves the property of the commit as it is written in the POM. */
+    /** A build outside a Git checkout does not replace the commit's property of the POM. */
     private static String of(Attributes built, String name) {
         return Optional.ofNullable(built.getValue(name))
                 .filter(value -> !value.startsWith("$"))

@@ -96,7 +96,7 @@ public final class AdviseCommand implements Callable<Integer> {
         return complete ? 0 : DoctorCommand.ILL;
     }
 
-    /** What is said of a source of off-policy data, most important first. */
+    /** Verdicts on a source of off-policy data, most important first. */
     enum Verdict {
         /** Nothing corrects for it. */
         NEEDED,

@@ -160,7 +160,7 @@ public final class MismatchCommand implements Callable<Integer> {
                 .toList();
     }
 
-    /** What is said of experts only where there are some. */
+    /** Lines about experts; none without them. */
     private static List<Column<Mismatch>> columns(List<Mismatch> found) {
         if (found.get(0).routing() == Routing.DENSE) {
             return COLUMNS;

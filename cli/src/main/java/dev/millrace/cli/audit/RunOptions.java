@@ -219,7 +219,7 @@ public final class RunOptions {
         return layers.whereabouts().http();
     }
 
-    /** Client settings with which a cluster is reached. */
+    /** Client settings of the cluster. */
     static Map<String, Object> client(MillraceConfig whereabouts) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", whereabouts.run().bootstrapServers());
@@ -235,7 +235,7 @@ public final class RunOptions {
                 Clock.systemUTC());
     }
 
-    /** What is said here and in the run's folder, over what is recorded of the run. */
+    /** These options and the run's folder, over the recorded configuration. */
     public ConfigLayers over(ObjectNode recorded) {
         ConfigLayers layers = new ConfigLayers();
         if (runDirectory != null) {

@@ -48,7 +48,7 @@ import picocli.CommandLine.Spec;
             "command line."
         })
 public final class StopCommand implements Callable<Integer> {
-    /** For what comes after the roles: the summary, and until the newest record is old enough. */
+    /** Time after the roles' end: for the summary, and until the newest record is old enough. */
     private static final Duration BEYOND_ROLES = Duration.ofSeconds(60);
 
     private static final long LOOK_MS = 200;

@@ -89,7 +89,7 @@ public final class TopicsCommand implements Runnable {
             }
         }
 
-        /** What the run is made with: as it is recorded, or for a run that is not, as the options say. */
+        /** The recorded configuration of the run; without a record, that of the options. */
         private MillraceConfig config(ClusterRun found) {
             Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
             MillraceConfig config = run.over(

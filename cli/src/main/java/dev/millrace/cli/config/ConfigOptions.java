@@ -10,8 +10,8 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /**
- * The options with which every command takes its configuration: a file, single keys, and names of their own for
- * what is set most often. Later ones win: defaults, the run's own file, {@code --config}, {@code --set}, options.
+ * The configuration options of every command: a file, single keys, and named options for the most common keys. Later ones win:
+ * defaults, the run's own file, {@code --config}, {@code --set}, named options.
  */
 @HelpHeading("Configuration")
 public final class ConfigOptions {

@@ -1,4 +1,4 @@
-/** {@code config} and {@code plugins}, and the options by which every command takes its configuration. */
+/** {@code config} and {@code plugins}, and the configuration options of every command. */
 @NullMarked
 package dev.millrace.cli.config;
 

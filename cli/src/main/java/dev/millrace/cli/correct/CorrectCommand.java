@@ -333,7 +333,7 @@ public final class CorrectCommand implements Callable<Integer> {
         }
     }
 
-    /** Whether two paths lead to one file, whatever they look like. */
+    /** True if both paths lead to one file. */
     static final class SameFile {
         private SameFile() {}
 

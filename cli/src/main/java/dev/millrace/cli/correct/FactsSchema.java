@@ -40,7 +40,7 @@ public final class FactsSchema {
     private final Set<StageInput> needed;
     private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask", "group", "reward"));
 
-    /** @param needed what every line must have beside id, mask, group and reward */
+    /** @param needed what every line must have in addition to id, mask, group and reward */
     public FactsSchema(Set<StageInput> needed) {
         this(needed, List.of());
     }

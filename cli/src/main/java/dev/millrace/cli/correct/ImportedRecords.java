@@ -38,7 +38,7 @@ public final class ImportedRecords {
     private static final int REFUSED = 1;
 
     private static final int MOST_SHOWN = 20;
-    /** What was trained on was fresh enough for whoever trained. */
+    /** Trained sequences were fresh enough for their trainer. */
     private static final long ANY_AGE = 1_000_000_000;
 
     private final List<String> patterns;
@@ -176,11 +176,11 @@ public final class ImportedRecords {
         tree.putObject("run").put("id", run.runId());
         tree.putObject("weights").put("keep_versions", 0); // which bounds how old a rollout may be
         tree.set("algorithm", ConfigBinder.unbind(algorithm));
-        ConfigBinder.bind(MillraceConfig.defaults(), tree.deepCopy()); // so that whoever reads it can
+        ConfigBinder.bind(MillraceConfig.defaults(), tree.deepCopy()); // so that readers can bind it too
         return ConfigTree.write(tree);
     }
 
-    /** What an archive that was made so can be asked, for one who asks for more. */
+    /** Says what such an archive can answer, for a request beyond it. */
     public static String whatCanBeAsked(ArchivedRun archive) {
         return "the archive was made of " + archive.origin().orElse("records")
                 + ": other corrections can be tried on it (--corrections), and nothing be replayed or learnt again";
@@ -190,7 +190,7 @@ public final class ImportedRecords {
     static final class RecordsText {
         private RecordsText() {}
 
-        /** @param algorithm its name, for what is said of advantages */
+        /** @param algorithm its name, for the line about advantages */
         static List<String> lines(RecordedElsewhere steps, String run, String algorithm) {
             List<String> all = new ArrayList<>();
             all.addAll(Lines.wrapped(

@@ -29,7 +29,7 @@ import org.xerial.snappy.Snappy;
 /** The rows of a Parquet file as the objects that JSON lines of the same values would be. Holds one row group at a time. */
 public final class ParquetRows implements AutoCloseable {
     static final long MOST_ROWS = 10_000_000;
-    /** A row group is held in memory as it is compressed. */
+    /** A row group is held in memory compressed. */
     private static final int SHARE_OF_MEMORY = 4;
 
     private final Path path;

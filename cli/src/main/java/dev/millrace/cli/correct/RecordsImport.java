@@ -62,8 +62,8 @@ public final class RecordsImport {
 
     /**
      * @param archive takes what is read
-     * @param algorithm by which the batches are said to be decided; asked once whether the records have old log-probs
-     * @param bad is told the place of each bad line, and what is wrong with it
+     * @param algorithm recorded for the batches, given whether the records have old log-probs; called once
+     * @param bad receives place and flaw of each bad line
      */
     public RecordsImport(
             BuiltArchive archive,

@@ -18,7 +18,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace load-test replay}: replays beside the live topology over the same records. */
+/** {@code millrace load-test replay}: compares replays with the live topology over the same records. */
 @Command(
         name = "replay",
         mixinStandardHelpOptions = true,

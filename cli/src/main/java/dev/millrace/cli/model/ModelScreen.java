@@ -148,7 +148,7 @@ final class ModelScreen {
         }
     }
 
-    /** Which matrices lie in several tensors beside the first. */
+    /** Further matrices that lie in several tensors. */
     private static String others(List<WholeTensor> cut) {
         return switch (cut.size()) {
             case 1 -> "";
@@ -243,7 +243,7 @@ final class ModelScreen {
         adapters(shape, defaults);
     }
 
-    /** What goes through the gradient's graphs at once, and what that takes. */
+    /** Sequences per pass of the gradient, and their memory. */
     private void gradient(DecoderShape shape) {
         StepConfig step = StepConfig.defaults();
         int length = Math.min(GRADIENT_TOKENS, shape.maxPositions());

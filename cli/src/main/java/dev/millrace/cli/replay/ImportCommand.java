@@ -242,7 +242,7 @@ public final class ImportCommand implements Callable<Integer> {
         }
     }
 
-    /** Records keep their dates, by which the log would delete them. */
+    /** Records keep their timestamps, so retention could delete them at once. */
     private static TopicsConfig keptForEver(TopicsConfig of, ArchivedRun archive) {
         int partitions = archive.partitions(archive.topics().rollouts()).size();
         return of.keptForEver().withPartitions(Math.max(1, partitions));

@@ -411,7 +411,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** The files of {@code --keep}, and what a person is told of them, also where a signal ends the replay. */
+    /** The files of {@code --keep} and the lines about them, also when a signal ends the replay. */
     static final class KeptAlternatives implements AutoCloseable {
         private final Path folder;
         private final KeptFiles files;
@@ -463,7 +463,7 @@ public final class ReplayCommand implements Callable<Integer> {
             }
         }
 
-        /** Whether a signal came: then the hook speaks, and what was written so far stays as it is. */
+        /** True after a signal: then the shutdown hook prints, and written files stay unchanged. */
         private boolean isEnding() {
             try {
                 Runtime.getRuntime().removeShutdownHook(whenInterrupted);
@@ -474,7 +474,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** What {@code --rescore} needs beside the run: its versions, and an engine. */
+    /** The versions and the engine of {@code --rescore}. */
     static final class RescoreSetup implements AutoCloseable {
         private final @Nullable RecordedVersions versions;
         private final @Nullable Rescorer rescorer;

@@ -73,7 +73,7 @@ final class RewardOptions {
     /**
      * A replay's other rewards.
      *
-     * @param judgesAnew whether whoever gives them can be asked about a rollout that is sampled now
+     * @param judgesAnew whether the source can judge a newly sampled rollout
      * @param prompts whose rows they are judged by; closed with this
      */
     record Given(
@@ -188,7 +188,7 @@ final class RewardOptions {
                 rows);
     }
 
-    /** What is said of them behind a replay, whose second alternative sees them under the recorded corrections. */
+    /** Lines after a replay, whose second alternative has these rewards under the recorded corrections. */
     static List<String> sentences(Comparison found, ReplayTotals totals) {
         return List.of(String.format(
                 Locale.ROOT,
@@ -218,7 +218,7 @@ final class RewardOptions {
 
         /**
          * @param tokenizer of the run; null where it is not at hand, which a remote reward alone does with
-         * @param rows what is known beside a group's prompt; empty where it is gone
+         * @param rows data row of a group's prompt; empty if the log lost it
          */
         AskedReward(
                 String option,
@@ -321,7 +321,7 @@ final class RewardOptions {
         }
     }
 
-    /** What the prompts of a recorded run say beside their tokens, group by group; read when the first is asked for. Thread-safe. */
+    /** Data rows of a recorded run's prompts, by group; read at the first request. Thread-safe. */
     static final class RowsOfRun implements AutoCloseable {
         private static final int KEPT = 1_024;
 

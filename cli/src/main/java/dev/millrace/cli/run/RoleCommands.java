@@ -21,8 +21,8 @@ import picocli.CommandLine.Spec;
 
 /**
  * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score},
- * {@code stream} and {@code learn}. Those of one run share its id, by which they find its configuration on the log; the order in
- * which they start does not matter, since each waits, within a limit, for what it needs.
+ * {@code stream} and {@code learn}. Roles of a run share its id and read its configuration from the log. They may start in any order:
+ * each waits, within a limit, for what it needs.
  */
 public final class RoleCommands {
     private RoleCommands() {}
@@ -35,7 +35,7 @@ public final class RoleCommands {
         @Option(names = "--reconfigure", description = "Let recorded keys change; roles that start later follow.")
         private boolean reconfigure;
 
-        /** @param creates whether the role is one of which a run has one, and which may begin it */
+        /** @param creates whether the role may create the run; a run has one of it */
         int run(CommandSpec spec, RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
             Logs.ofRole();
             SingleRole single = new SingleRole(

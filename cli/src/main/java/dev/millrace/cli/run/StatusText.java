@@ -34,7 +34,7 @@ final class StatusText {
     /**
      * The panel, none of whose lines is longer than {@code width}; what matters most comes first, since a screen may have few rows.
      *
-     * @param nowMs on the clock by which steps are dated
+     * @param nowMs on the clock that dates steps
      */
     static List<TonedLine> panel(RunStatus status, int width, Glyphs glyphs, long nowMs) {
         boolean narrow = width < NARROW;
@@ -97,7 +97,7 @@ final class StatusText {
                         .and(where);
     }
 
-    /** How far a run is that has made no step yet: what is done, and what comes next. */
+    /** Progress of a run before its first step: what is done, and what is next. */
     private static String beginnings(RunStatus status, Glyphs glyphs) {
         StringBuilder text = new StringBuilder();
         String next = "";
@@ -290,7 +290,7 @@ final class StatusText {
         return text + " ".repeat(Math.max(1, LABEL - text.length()));
     }
 
-    /** A label and a sentence beside it, broken between words into few lines. */
+    /** A label and a sentence, wrapped between words. */
     private static List<TonedLine> labelled(String name, String text, Tone tone, int width) {
         List<String> broken = Lines.broken(text, Math.max(8, width - LABEL));
         List<TonedLine> lines = new ArrayList<>();

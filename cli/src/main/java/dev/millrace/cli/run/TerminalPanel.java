@@ -58,7 +58,7 @@ final class TerminalPanel implements RunView {
         List<AttributedString> shown = lines.subList(0, Math.min(lines.size(), height - 1)).stream()
                 .map(this::styled)
                 .toList();
-        // the cursor waits at the end, where the ^C of an interrupt and whatever comes after the panel belong
+        // the cursor waits at the end, for the ^C of an interrupt and the lines after the panel
         display.update(
                 shown,
                 size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));

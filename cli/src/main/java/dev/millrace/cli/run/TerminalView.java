@@ -45,7 +45,7 @@ public final class TerminalView {
         return new TerminalLines(out);
     }
 
-    /** Of the terminal: what the user's locale says, and not the encoding of files, which is UTF-8 whatever that says. */
+    /** The terminal's encoding, from the user's locale; files are always UTF-8. */
     static Charset encoding(Properties properties) {
         String name = properties.getProperty("stdout.encoding", properties.getProperty("native.encoding"));
         return Charset.isSupported(name) ? Charset.forName(name) : StandardCharsets.US_ASCII;

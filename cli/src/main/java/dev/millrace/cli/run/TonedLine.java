@@ -47,7 +47,7 @@ record TonedLine(List<Piece> pieces) {
         return pieces.stream().map(Piece::text).collect(Collectors.joining());
     }
 
-    /** The same in so many columns: what is cut ends in a sign of it. */
+    /** Cuts the line to a width; a cut line ends in an ellipsis. */
     TonedLine cut(int width, Glyphs glyphs) {
         if (text().length() <= width) {
             return this;

@@ -145,7 +145,7 @@ public final class TrainCommand implements Callable<Integer> {
         }
     }
 
-    /** What is asked for, over what the run was begun with, which its folder has, or its log where the folder is elsewhere. */
+    /** The options over the run's recorded configuration, from its folder or else its log. */
     private MillraceConfig resolved() {
         if (runDirectory != null && RunDirectory.holdsRun(runDirectory)) {
             return over(ResumeCheck.in(runDirectory).tree()).resolve();
@@ -190,7 +190,7 @@ public final class TrainCommand implements Callable<Integer> {
         }
     }
 
-    /** A run's page beside its terminal view, served by the process that trains; it also has what only that process knows, such as who waits. */
+    /** A run's page served by the training process in addition to the terminal view; it also shows which roles wait. */
     static final class PageView implements RunView {
         private final RunView terminal;
         private final ViewServer server;
@@ -207,7 +207,7 @@ public final class TrainCommand implements Callable<Integer> {
         /**
          * Opens the page of the run that continues in a folder of this process, and says where it is.
          *
-         * @param terminal shown beside it, and closed with it
+         * @param terminal shown too, and closed with it
          */
         public static RunView open(HttpConfig http, int port, Path folder, RunView terminal, PrintWriter out) {
             ViewServer server;
