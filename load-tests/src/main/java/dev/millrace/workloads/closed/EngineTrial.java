@@ -150,7 +150,7 @@ public final class EngineTrial implements AutoCloseable {
         }
 
         /**
-         * Seconds by which sampling waits for a version that another thread makes ready: how much longer than usual the longest call
+         * Seconds that sampling waits for a version that another thread prepares: how much longer than usual the longest call
          * is, while it does and with the new weights.
          */
         public double takeUp() {
