@@ -3,12 +3,12 @@ package dev.millrace.api.catalogue;
 import java.util.Objects;
 
 /**
- * A place where kinds come in.
+ * An extension point.
  *
- * @param name for people, such as {@code mask}
+ * @param name for users, such as {@code mask}
  * @param type interface that a kind implements
  * @param key where the configuration chooses, such as {@code algorithm.masks}
- * @param meaning one sentence: what whoever comes through does
+ * @param meaning one sentence: what its kinds do
  */
 public record Door(String name, Class<?> type, String key, String meaning) {
 

@@ -65,7 +65,7 @@ final class PluginPlaces {
         return new ArrayList<>(places);
     }
 
-    /** Whoever opens a pipe waits until somebody writes to it, and a device may have no end. */
+    /** Opening a pipe blocks until another process writes to it, and a device may have no end. */
     private static void requireFile(Path jar) {
         if (!Files.isRegularFile(jar)) {
             throw new PluginException(

@@ -9,7 +9,7 @@ public interface Dataset {
     /** The row of an index from 0 to {@code size() - 1}. */
     DataRow row(int index);
 
-    /** Where a row stands, for whoever looks for it, such as {@code prompts.jsonl line 7}. */
+    /** Position of a row for messages, such as {@code prompts.jsonl line 7}. */
     String place(int index);
 
     /** Lower-case hex sha-256 of all rows; equal hashes have equal rows. A run continues only with the rows it began with. */

@@ -15,13 +15,13 @@ public interface Environment {
     String name();
 
     /**
-     * Token with which the policy ends its response, or -1 if only the environment and the token limit end it. Where
-     * it is -1, a sampled end token is a token like any other.
+     * Token that ends the policy's response, or -1 if only the environment and the token limit end it. With -1 a sampled end token is a
+     * token like any other.
      */
     int endToken();
 
     /**
-     * Texts of which the first to appear ended the response: a reward judges what stands before it. None unless the episode ends
+     * Stop texts: the first one to appear ends the response, and a reward judges the text before it. Empty unless the episode ends
      * responses at texts.
      */
     default List<String> stopTexts() {

@@ -6,13 +6,12 @@ import java.util.concurrent.CompletionStage;
 /**
  * One response being written, from the environment's side. Single-use: one episode per rollout, never reset.
  *
- * <p>Deterministic: what an episode does is a function of the request it was begun with and of the transcript. It
- * draws no randomness and looks at no clock, so that the same tokens get the same reward on every machine and whoever
- * holds the record can verify it again. What may depend on time is only how often it answers {@link StepResult#LATER} before
- * it reacts. Called by one thread, after each token the policy sampled and once at the end.
+ * <p>Deterministic: an episode is a function of its request and the transcript. It uses no randomness and no clock, so that the same
+ * tokens get the same reward on every machine and a record can be verified again. Only the number of {@link StepResult#LATER} answers
+ * may depend on time. Called by one thread, after each token that the policy sampled and once at the end.
  *
- * <p>An episode that cannot go on throws a {@link RuntimeException} with a sentence. That costs its rollout: it ends as {@code FAILED}
- * with the sentence, is not trained on, and leaves as {@code unfinished}; all others go on.
+ * <p>An episode that cannot continue throws a {@link RuntimeException} with a sentence. Its rollout ends as {@code FAILED} with the
+ * sentence, is not trained on, and leaves as {@code unfinished}; other rollouts continue.
  */
 public interface Episode {
 
@@ -20,8 +19,8 @@ public interface Episode {
      * Looks at the response after the policy's newest token, which is the last one of the transcript.
      *
      * <p>Called in the generator's innermost loop: return the constants of {@link StepResult} where nothing is said, and
-     * never block. What takes time is begun, on another thread, and answered with {@link StepResult#LATER}; the generator then
-     * lets this sequence wait, continues with the others, and asks again about the same transcript.
+     * never block. Start slow work on another thread and return {@link StepResult#LATER}: the generator continues with other sequences
+     * and calls again with the same transcript.
      */
     StepResult afterToken(Transcript response);
 
@@ -32,11 +31,10 @@ public interface Episode {
     VerifiedReward verify(Transcript response);
 
     /**
-     * Begins to reward the finished response, where that takes time. Called once, in the place of {@link #verify}; the transcript
-     * stays as it is until the stage is complete, and may be read by any thread.
+     * Starts a slow reward of the finished response. Called once, in place of {@link #verify}. The transcript does not change until the
+     * stage completes, and any thread may read it.
      *
-     * @return what it is worth, when it is known; completed with an exception if nobody can say. Empty where {@link #verify} says so
-     *     in no time
+     * @return completes with the reward, or exceptionally without one; empty if {@link #verify} is fast
      */
     default Optional<CompletionStage<VerifiedReward>> verifyLater(Transcript response) {
         return Optional.empty();

@@ -12,7 +12,7 @@ import java.util.List;
  * @param response the tokens; valid during the call
  * @param verified what the environment itself says it is worth
  * @param tokenizer the vocabulary of all these tokens
- * @param stopTexts of which the first to appear ended the response and is no part of its text
+ * @param stopTexts stop texts; the first to appear ended the response and is not part of its text
  * @param rolloutId of the rollout; empty where it has none yet
  */
 public record FinishedResponse(

@@ -4,30 +4,29 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
 /**
- * Rewards finished responses in the place of their environment; the door through which reward functions come. {@code reward: NAME}
- * chooses one for a run.
+ * Rewards finished responses in place of their environment. Extension point; {@code reward: NAME} chooses one for a run.
  *
- * <p>An implementation is a record of settings. Deterministic, as an {@link Episode} is: whoever holds a rollout and its request gets
- * the same reward again. Thread-safe; called on the thread that commits, so what takes its time says so with {@link #takesTime()}, and is
- * asked with {@link #rewardLater}; what needs minutes rather writes records on the topic {@code rewards}.
+ * <p>An implementation is a record of settings, deterministic like an {@link Episode}: the same rollout and request give the same reward.
+ * Thread-safe. It is called on the committing thread, so a slow function returns true from {@link #takesTime()} and implements
+ * {@link #rewardLater}. A reward that takes minutes belongs on the topic {@code rewards}.
  *
- * <p>What it throws costs the rollout: it ends as {@code FAILED} with the exception's sentence, and leaves as {@code unfinished}.
+ * <p>An exception fails the rollout: it ends as {@code FAILED} with the exception's sentence, and leaves as {@code unfinished}.
  */
 @FunctionalInterface
 public interface RewardFunction {
 
-    /** What a response is worth. */
+    /** Returns the reward of a response. */
     VerifiedReward reward(FinishedResponse response);
 
-    /** Whether to find it out takes milliseconds or more, so that {@link #rewardLater} is to be asked. */
+    /** True if a reward takes milliseconds or more; then {@link #rewardLater} is called. */
     default boolean takesTime() {
         return false;
     }
 
     /**
-     * The same as {@link #reward}, begun here and found out elsewhere. Returns at once, whoever calls.
+     * Asynchronous {@link #reward}. Returns at once.
      *
-     * @return completed with an exception if nobody can say
+     * @return completes exceptionally without a reward
      */
     default CompletionStage<VerifiedReward> rewardLater(FinishedResponse response) {
         return CompletableFuture.completedFuture(reward(response));

@@ -5,16 +5,15 @@ import java.util.Objects;
 import java.util.Optional;
 
 /**
- * Something to be learnt: the prompts, and the environment that continues and verifies their answers.
+ * A task: its prompts, and the environment that continues and verifies their answers.
  *
- * @param name by which it is configured
+ * @param name in the configuration
  * @param prompts a pure function of task seed and ordinal
  * @param environment of every prompt
  * @param tokenizer the vocabulary that prompts, environment and answers are written in
  * @param promptTokens longest prompt
  * @param responseTokens longest response that can still earn something, environment tokens included
- * @param heldOut prompts that are never trained on, by which a policy is evaluated, from the first on and again from the first; empty
- *     where those of another seed will do
+ * @param heldOut prompts for evaluation, never trained on, used in order and repeated; empty to evaluate on prompts of another seed
  */
 public record Task(
         String name,

@@ -6,8 +6,7 @@ import java.util.Map;
 /**
  * The verified reward of a finished response, and where within it rewards stand if the environment knows.
  *
- * <p>Finer rewards are beside the response's, not in its place: an advantage is made of them where it says so
- * ({@code credit: turn} or {@code token}).
+ * <p>Rewards of turns and tokens add to the response's; only an advantage with {@code credit: turn} or {@code token} reads them.
  *
  * @param reward finite; most environments keep to 0 to 1
  * @param components what it is made of, by name

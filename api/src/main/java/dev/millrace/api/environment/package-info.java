@@ -1,8 +1,8 @@
 /**
- * What somebody implements who brings a task: its prompts, how an episode continues, what a response is worth.
+ * Interfaces of a task: its prompts, its episodes and its rewards.
  *
- * <p>An episode is single-use, one per rollout, and a function of the prompt's state and of the tokens, so that whoever holds
- * a rollout can verify its reward again. Implementations see nothing of Kafka.
+ * <p>An episode is single-use, one per rollout, and a function of the prompt's state and the tokens. So a rollout is enough to verify its
+ * reward again. Implementations do not see Kafka.
  */
 @NullMarked
 package dev.millrace.api.environment;

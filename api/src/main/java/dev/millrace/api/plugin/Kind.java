@@ -15,10 +15,10 @@ import java.util.stream.Stream;
  * value is refused, by an {@link IllegalArgumentException} whose message begins with the key.
  *
  * @param door interface that the record implements and the configuration asks for
- * @param name by which it is chosen, unlike all others of its door: lower-case letters, digits and {@code _}
- * @param aliases other names by which it may be chosen
+ * @param name that chooses it, unique for its door: lower-case letters, digits and {@code _}
+ * @param aliases other names that choose it
  * @param defaults its settings where the configuration does not name them
- * @param meaning one sentence for whoever chooses
+ * @param meaning one sentence for the user
  */
 public record Kind(Class<?> door, String name, List<String> aliases, Record defaults, String meaning) {
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_]*");
@@ -49,7 +49,7 @@ public record Kind(Class<?> door, String name, List<String> aliases, Record defa
         return new Kind(door, name, List.of(), defaults, meaning);
     }
 
-    /** The same with further names by which it may be chosen. */
+    /** Returns the same kind with further names that choose it. */
     public Kind also(String... names) {
         List<String> all = new ArrayList<>(aliases);
         all.addAll(Arrays.asList(names));

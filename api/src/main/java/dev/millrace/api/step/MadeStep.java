@@ -6,8 +6,8 @@ import java.util.Map;
  * A step that was made.
  *
  * @param batchId over which
- * @param version of the weights that it made; of a starved batch, of which no token was left, the one that stays
- * @param numbers what the training log will say of it, by name; what was not computed is absent
+ * @param version of the weights that it made; for a starved batch, without a token to train on, the unchanged version
+ * @param numbers figures for the training log, by name; absent if not computed
  */
 public record MadeStep(long batchId, long version, Map<String, Double> numbers) {
 

@@ -1,15 +1,14 @@
 package dev.millrace.api.step;
 
 /**
- * Is told of every optimiser step, on the learner's thread, after it was made and before it is committed: what it takes is
- * part of the step's time. The door through which step observers come; {@code observers: [NAME]} chooses any number of them for a
- * process that learns.
+ * Observes every optimizer step on the learner's thread, before the commit: its time is part of the step's. Extension point;
+ * {@code observers: [NAME]} chooses any number for a process with a learner.
  *
- * <p>A step that is told of may be given up, by a crash before it is committed, and is then told of again.
+ * <p>A crash before the commit discards an observed step; it is then observed again.
  */
 @FunctionalInterface
 public interface StepObserver {
 
-    /** The step is made; it is committed when this returns, and given up, with the learner, where this throws. */
+    /** Called when a step is made. It is committed when this returns; an exception discards it and stops the learner. */
     void stepMade(MadeStep step);
 }

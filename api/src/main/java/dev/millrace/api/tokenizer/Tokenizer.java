@@ -12,8 +12,8 @@ public interface Tokenizer {
     int[] encode(String text);
 
     /**
-     * How many characters, counted as UTF-16, a text has at most that may be so many tokens: a longer one need not be encoded to know that it is too
-     * long. {@link Integer#MAX_VALUE} where that is not known.
+     * Returns the most UTF-16 characters that a text of this many tokens can have, so that a longer text is refused without encoding it.
+     * {@link Integer#MAX_VALUE} if unknown.
      */
     default int mostCharacters(int tokens) {
         return Integer.MAX_VALUE;
@@ -70,7 +70,7 @@ public interface Tokenizer {
         return decode(tokens);
     }
 
-    /** Tokens with which a policy ends its text, as its checkpoint says; none if it says nothing. */
+    /** Stop tokens of the checkpoint; empty if it names none. */
     default List<Integer> stopTokens() {
         return List.of();
     }
