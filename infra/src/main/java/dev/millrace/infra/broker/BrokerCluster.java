@@ -50,8 +50,8 @@ public final class BrokerCluster implements AutoCloseable {
      * @param directory for the nodes' data, one below it for each; made if it is not there
      * @param nodes 1 to 9
      * @param javaOptions options of each JVM, such as its heap
-     * @param advertised the port on loopback at which others, clients and brokers, are told to find the broker that listens on a
-     *     port: its own, or that of something between them; asked for each node in turn before any starts
+     * @param advertised maps a broker's port to the loopback port that it advertises to clients and brokers: its own or a proxy's; called
+     *     for each node before any starts
      * @param settings by Kafka's own names, over those made here
      * @throws BrokerException if one does not come up in time; the others are then stopped
      */
@@ -151,7 +151,7 @@ public final class BrokerCluster implements AutoCloseable {
         return List.copyOf(brokers);
     }
 
-    /** Stops all nodes at the same time; one that takes too long, for want of others to agree with, is killed. */
+    /** Stops all nodes at the same time and kills a node that takes too long, for example without a quorum. */
     @Override
     public void close() {
         CompletableFuture.allOf(brokers.stream()

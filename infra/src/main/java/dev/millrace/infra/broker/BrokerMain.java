@@ -81,7 +81,7 @@ final class BrokerMain {
     private static void awaitEndOfInput() {
         try {
             while (System.in.read() >= 0) {
-                // whatever is written is of no interest, only that it ends
+                // only the end of the input matters
             }
         } catch (IOException e) {
             throw new UncheckedIOException(e);

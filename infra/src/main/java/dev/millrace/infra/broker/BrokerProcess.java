@@ -18,8 +18,8 @@ import org.slf4j.LoggerFactory;
 /**
  * A broker in a process of its own, with a heap of its own, that can be killed; alone unless it is a {@link BrokerCluster}'s.
  *
- * <p>The child ends when this process does, however that ends. What it logs is in a file beside its directory, with
- * {@code .log} after the directory's name. Thread-safe.
+ * <p>The child ends with this process, even after a kill. It logs to a file next to its directory, with the directory's name and
+ * {@code .log}. Thread-safe.
  */
 public final class BrokerProcess implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BrokerProcess.class);
@@ -60,7 +60,7 @@ public final class BrokerProcess implements AutoCloseable {
         return start(directory, config, javaOptions, List.of());
     }
 
-    /** @param node which node of which cluster it is, and settings of Kafka's; empty for a cluster of one */
+    /** @param node cluster, node id and Kafka settings; empty for a cluster of one */
     static BrokerProcess start(Path directory, BrokerConfig config, List<String> javaOptions, List<String> node) {
         Path home = directory.toAbsolutePath().normalize();
         Path log = home.resolveSibling(home.getFileName() + ".log");

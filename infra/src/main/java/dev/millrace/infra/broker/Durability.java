@@ -1,6 +1,6 @@
 package dev.millrace.infra.broker;
 
-/** When the broker has on the disk what it has acknowledged, so that a power loss cannot take it. What ends the process only takes nothing. */
+/** When the broker flushes acknowledged records to disk, so that a power loss cannot take them. A killed process loses nothing. */
 public enum Durability {
     /** A version, and what it rests on, before a generator takes it up: see {@link EmbeddedBroker#sync}. The rest as {@link #SYSTEM}. */
     VERSIONS,

@@ -66,7 +66,7 @@ public final class EmbeddedBroker implements AutoCloseable {
     private final BrokerServer broker;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    /** Makes the parts; whatever fails on the way closes what was made. */
+    /** Makes the parts; a failure closes those that were made. */
     private EmbeddedBroker(
             Path directory,
             BrokerConfig config,
@@ -129,7 +129,7 @@ public final class EmbeddedBroker implements AutoCloseable {
     }
 
     /**
-     * @param given which node of which cluster it is; empty for a cluster of one
+     * @param given cluster and node id; empty for a cluster of one
      * @param settings by Kafka's own names, over those made here
      */
     static EmbeddedBroker start(

@@ -67,7 +67,7 @@ final class Faults implements AutoCloseable {
         RUNNING.forEach(faults -> faults.fail(what + "; " + faults.freeSpace(), null));
     }
 
-    /** A full disk is what ends a broker most often. */
+    /** A full disk is the most frequent cause of a broker's end. */
     private String freeSpace() {
         try {
             return (Files.getFileStore(Path.of(directory)).getUsableSpace() >> 20) + " MiB are free on its disk";

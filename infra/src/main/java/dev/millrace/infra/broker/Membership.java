@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
 
 /**
- * Which node of which cluster a broker is. Every node is broker and controller, and every one has a vote.
+ * Cluster and node id of a broker. Every node is broker and controller, with a vote.
  *
  * @param nodeId  of this node, one of the voters'
  * @param clusterId the same for all nodes

@@ -18,8 +18,8 @@ import org.apache.kafka.controller.ControllerRequestContext;
  * itself leader of everything, so its transaction coordinator takes up what was open: commits that lack their markers, and
  * transactions that time out. Nobody can take the markers yet. When the old registration then runs out, no partition has a
  * leader for a moment, and the coordinator drops these markers as those of deleted topics and calls the transactions
- * complete: what they wrote is neither committed nor aborted, ever, and whoever reads committed records waits behind it for
- * good. So the registration is taken out before the broker starts; a second process cannot be meant by it, because the
+ * complete: their records are never committed nor aborted, and readers of committed records wait behind them
+ * forever. So the registration is taken out before the broker starts; a second process cannot be meant by it, because the
  * directory's lock is ours.
  */
 final class StaleBrokerRegistration {
