@@ -247,7 +247,7 @@ class _Source:
 
 
 def _more(b: bytes, p: int, n: int) -> Tuple[int, int]:
-    """The rest of a number whose first two bytes, the second of which does not end it, give n."""
+    """Reads the rest of a number whose first two bytes, not yet its end, give n."""
     value, shift = n - 16384, 14
     while shift < 64:
         n = b[p]

@@ -77,7 +77,7 @@ class Batch:
     :ivar rewards: float64, ``[sequences]``
     :ivar temperatures: float64, ``[sequences]``
     :ivar trained_tokens: all of them; 0 in a batch that is starved
-    :ivar record: the batch as it is on the log, without its entries' vectors
+    :ivar record: the batch record, without its entries' vectors
     :ivar offset: where it is
     :ivar recorded_weights: as `weights`, None where the run does not record them
     :ivar kept_tokens: whether log-probs are over the tokens that truncation left, not over the whole vocabulary
@@ -221,7 +221,7 @@ class Batch:
 
 
 def spread(values: NDArray[Any], lengths: Ints) -> NDArray[Any]:
-    """Each value so many times."""
+    """Repeats each value by its count."""
     if len(lengths) == 0 or lengths.mean() < 128:
         return np.repeat(values, lengths)
     spread = np.empty(int(lengths.sum()), values.dtype)

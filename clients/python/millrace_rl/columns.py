@@ -43,7 +43,7 @@ class ColumnReader:
             stood = self._step(np.frombuffer(data, np.uint8), begins, found)
         except IndexError:
             raise NotSideBySide from None
-        # no field leads backwards, so whoever ends where it must has passed no end before
+        # no field leads backwards, so a reader that ends at the end has passed no earlier end
         if (stood != ends).any():
             raise NotSideBySide
         return Columns(data, len(begins), found)

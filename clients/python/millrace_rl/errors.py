@@ -10,7 +10,7 @@ class MillraceError(Exception):
 
 
 class Unreachable(MillraceError):
-    """No broker or registry answers, or it lets us not in."""
+    """No broker or registry answers, or it refuses the login."""
 
 
 class NoSuchRun(MillraceError):
@@ -26,15 +26,15 @@ class Malformed(MillraceError):
 
 
 class Missing(MillraceError):
-    """What is asked for was not recorded, is not there yet, or is not kept any more."""
+    """The requested data was not recorded, is not there yet, or is no longer kept."""
 
 
 class TakenOver(MillraceError):
-    """Somebody else has the run's trainer, or this generator's id, by now. Do not go on."""
+    """Another process has replaced this trainer or this generator's id. Stop."""
 
 
 class NotCommitted(MillraceError):
-    """A transaction was given up, and nothing of it is on the log. The message says whether it may be tried again.
+    """A transaction was aborted, and nothing of it is on the log. The message says whether to retry.
 
     :ivar code: of the client's error; None where it was none of the client's
     """

@@ -1,4 +1,4 @@
-"""A generator beside, or in the place of, Millrace's own."""
+"""A generator that works with or instead of Millrace's own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Request:
     :ivar max_tokens: most response tokens
     :ivar environment: that continues and verifies the rollouts
     :ivar environment_state: what the environment needs for it, the expected answer say
-    :ivar record: everything, as it is on the log
+    :ivar record: the whole record
     """
 
     group_id: str
@@ -180,12 +180,12 @@ class Generator:
         return self._manifest
 
     def requests(self, at_once: int = 32, timeout_s: Optional[float] = None) -> Iterator[List[Request]]:
-        """Requests to be answered, at most so many at once; waits for them, and takes up new versions meanwhile.
+        """Yields lists of requests, at most `at_once` each; waits for them and takes up new versions meanwhile.
 
-        :meth:`submit` every sample of each before going on: then they are committed. No request is given out before the weights are as
-        new as its `admitted_version` asks; that bounds staleness.
+        :meth:`submit` every sample of each request before the next iteration, which commits them. A request is handed out only when the
+        weights are as new as its `admitted_version`; that bounds staleness.
 
-        :param timeout_s: ends when none has come for so long; None for no end
+        :param timeout_s: ends after this time without a request; None for no end
         """
         if not self._heart.is_alive():
             self._update()

@@ -193,7 +193,7 @@ class Forward:
         try:
             refuse(at, error)
         except MillraceError:
-            del self._next[at[1]]  # whoever asks again begins anew
+            del self._next[at[1]]  # the next call starts again
             raise
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class Forward:
 
 
 def refuse(at: Tuple[str, int], error: KafkaError) -> None:
-    """Passes over what the client gets over by itself, and what only concerns a group: whoever reads is in none."""
+    """Ignores errors that the client recovers from, and those of groups: this reader is in none."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
@@ -369,7 +369,7 @@ class Records:
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's hash of a key, of which Java's clients make the partition: ``(murmur2(key) & 0x7fffffff) % partitions``."""
+    """Kafka's hash of a key, from which Java's clients derive the partition: ``(murmur2(key) & 0x7fffffff) % partitions``."""
     mask, m = 0xFFFFFFFF, 0x5BD1E995
     h = 0x9747B28C ^ len(data)
     for i in range(0, len(data) - 3, 4):

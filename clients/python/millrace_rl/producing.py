@@ -92,7 +92,7 @@ class Transactions:
                 time.sleep(0.1)
             return True
         except KafkaException:
-            return True  # it cannot be asked: whoever goes on might double something
+            return True  # it cannot be asked: to continue might duplicate records
         finally:
             member.close()
 
@@ -182,7 +182,7 @@ class Transactions:
 
     def _sentence(self, what: str, e: KafkaException) -> Exception:
         error = e.args[0]
-        # once it is fenced, a client calls every further call's failure fatal and says no more of why
+        # once fenced, a client fails every further call as fatal, without the cause
         if (self._is_fenced(error) or error.code() == KafkaError._FATAL) and self._is_taken_over():
             return TakenOver(f"{self._what} is somebody else's by now: another process has taken it over, or the run has begun a new epoch; "
                              f"{what} was not written, and this process must not go on")

@@ -170,7 +170,7 @@ class Recorder:
             LOG.warning("step %s is not recorded: %s; training goes on, and further steps that are not are only counted", version, error)
 
     def close(self) -> None:
-        """Writes what is pending, within `timeout_s`; what is left then is dropped."""
+        """Writes pending steps within `timeout_s` and drops the rest."""
         deadline = time.monotonic() + self._timeout_s
         with self._changed:
             if self._is_closed:
@@ -404,7 +404,7 @@ def _checked(step: _Step) -> _Sequences:
 
 
 class _Files:
-    """A file per step, which appears whole: ``<version>.jsonl``, and the step's figures beside it in ``<version>.figures.json``."""
+    """A file per step, renamed when complete: ``<version>.jsonl``, and the step's figures in ``<version>.figures.json``."""
 
     def __init__(self, folder: Path):
         self._folder = folder
@@ -629,7 +629,7 @@ class _Log:
         return versions if there is None else np.where(np.repeat(there, lengths), versions, ones)
 
     def _records(self, sequences: _Sequences, step: int, now_ms: int) -> List[Record]:
-        """Of each sequence, the fields of its records but for its group and what comes of writing them."""
+        """Record fields of each sequence, except its group and those known after writing."""
         rollout, trajectory = self._encoders["rollouts"], self._encoders["trajectories"]
         data: Dict[str, bytes] = {}  # where the mask is 0 a number may be missing; the log has 0 there
         for name, array in sequences.vectors.items():

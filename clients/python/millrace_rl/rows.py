@@ -1,4 +1,4 @@
-"""Fields of many records as columns, whoever read them."""
+"""Fields of many records as columns, independent of their reader."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Rows(Protocol):
         """Whether every record has this text there."""
 
     def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
-        """Vectors that every record has, one record's behind the other's; of several names those of a record beside each other."""
+        """Concatenates vectors that every record has, record by record; with several names, a record's vectors follow each other."""
 
     def of(self, rows: Ints) -> "Rows":
         """Some of them, in that order."""

@@ -24,27 +24,27 @@ _TOPICS = ("prompts", "rollouts", "scores", "rewards", "reference-scores", "teac
 
 
 class Run:
-    """A run, by the cluster that it is on and its id. :meth:`open` reads one without a cluster.
+    """A run on a cluster, by its id. :meth:`open` reads one without a cluster.
 
     >>> run = Run("kafka:9092", "my-run")
     >>> for batch in run.batches():
     ...     print(batch.batch_id, batch.rewards.mean())
 
-    A run of `millrace train` is on its own broker while it goes on:
+    A live run of `millrace train` has its own broker:
 
     >>> run = Run(Path("runs/my-run/broker.address").read_text().strip())
 
-    :param bootstrap: brokers to ask first, ``host:port`` and more of them behind commas; may be empty where `client` says it
-    :param run: the run's id, `run.id` of its configuration; may be left out where the cluster has one run
+    :param bootstrap: bootstrap servers, ``host:port``, separated by commas; may be empty if `client` has them
+    :param run: the run's id, `run.id` of its configuration; optional if the cluster has one run
     :param client: settings of Kafka's clients: the path of a properties file, or a mapping of librdkafka's names or Java's
     :param registry: address of a schema registry; without one, schemas are read from the cluster's topic ``_schemas``
-    :param prefix: of the run's topics, where it is neither ``millrace.<run>.`` nor ``millrace.``
-    :param timeout_s: the longest wait for an answer, or for a record that should be there
-    :param wait_s: how long to wait for a run that is not there yet, as when its roles start at the same time
-    :raises Unreachable: if no broker answers, or it lets us not in
+    :param prefix: of the run's topics, if it is neither ``millrace.<run>.`` nor ``millrace.``
+    :param timeout_s: longest wait for an answer or an expected record
+    :param wait_s: how long to wait for a run that is being created
+    :raises Unreachable: if no broker answers or the login is refused
     :raises NoSuchRun: if there is no such run
 
-    One thread uses it.
+    Not thread-safe.
     """
 
     def __init__(self, bootstrap: str, run: Optional[str] = None, *, client: Client = None, registry: Optional[str] = None, prefix: Optional[str] = None,
@@ -73,11 +73,11 @@ class Run:
         >>> run = Run.open("runs/my-run")
         >>> run.rollouts()["reward"].mean()
 
-        Of a run that goes on these are as they are now, read at its own broker; open it again for what comes later.
+        A live run is read as it is now, from its own broker; open it again to read later records.
 
         :param path: a run's folder, an archive of `millrace export`, or the tables of `millrace export --parquet`
-        :param millrace: the launcher; without one that of the variable ``MILLRACE``, of the checkout around this folder or the package, or
-            on the path. Tables need none
+        :param millrace: the launcher; by default ``MILLRACE``, that of the checkout around this folder or the package, or the one on the
+            path. Tables need none
         :raises NoSuchRun: if the folder holds none of them
         :raises MillraceError: if it cannot be read
         """
@@ -221,11 +221,11 @@ class Run:
             log.close()
 
     def records(self, topic: str, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Iterator[Record]:
-        """The records of this run and epoch on one of its topics as dicts, vectors as read-only arrays; up to the end there is now.
+        """Yields the records of this run and epoch on a topic as dicts, with vectors as read-only arrays, up to the current end.
 
         :param topic: without the prefix, such as ``rollouts``
-        :param newest: only so many of each partition, counted from its end
-        :param fields: only these, which is quicker; ``run_id`` and ``epoch`` are always there
+        :param newest: only the last ones of each partition, this many
+        :param fields: reads only these, which is faster; ``run_id`` and ``epoch`` are always there
         """
         name = self._identity.topic(topic)
         if topic not in _TOPICS:
@@ -290,19 +290,19 @@ class Run:
         return str(record["rollout_id"])
 
     def trainer(self, anchor_every: int = 1, transaction_timeout_s: float = 120.0) -> Trainer:
-        """Takes the learner's place: shuts out every other trainer of the run.
+        """Takes the learner's place and fences every other trainer of the run.
 
-        :param anchor_every: after so many versions one is written whole, and those between as deltas; 1 writes every version whole
-        :param transaction_timeout_s: the broker gives a step's transaction up after so long; at most its transaction.max.timeout.ms
+        :param anchor_every: writes every n-th version whole and those between as deltas; 1 writes every version whole
+        :param transaction_timeout_s: the broker aborts a longer transaction of a step; at most its transaction.max.timeout.ms
         """
-        self.version  # waits: who publishes the initial weights is not to be shut out
+        self.version  # waits: the publisher of the initial weights must not be fenced
         return Trainer(self._kafka, self._schemas, self._identity, self._partitions, anchor_every, transaction_timeout_s)
 
     def generator(self, generator_id: str, on_version: Optional[Callable[[int, Arrays], Any]] = None) -> Generator:
-        """Samples the run's prompts, beside other generators or alone.
+        """Samples the run's prompts, alone or together with other generators.
 
-        :param generator_id: unlike that of every other generator of the run
-        :param on_version: told of each version that is taken up, with its weights, before prompts are given out
+        :param generator_id: unique among the generators of the run
+        :param on_version: called with each new version and its weights before prompts are handed out
         """
         return Generator(self._kafka, self._schemas, self._identity, generator_id, self._partition("policy-versions"), on_version)
 

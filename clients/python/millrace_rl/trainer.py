@@ -80,14 +80,14 @@ class Trainer:
         return int(self._newest["optimizer_steps"])
 
     def weights(self) -> Arrays:
-        """Those of the newest version, float32 by their safetensors names; copies that may be written.
+        """Returns the weights of the newest version, float32 by their safetensors names, as writable copies.
 
-        Where it is an adapter, the adapter's own tensors: they are what is trained.
+        For an adapter these are its own tensors, which are trained.
         """
         return {name: array.copy() for name, array in self._versions.tensors(self.version).items()}
 
     def state(self) -> Arrays:
-        """What was published beside the newest version as `state`; empty if nothing was."""
+        """Returns the `state` published with the newest version; empty without one."""
         return {name: array.copy() for name, array in self._versions.state(self.version).items()}
 
     def batches(self, timeout_s: Optional[float] = None) -> Iterator[Batch]:
@@ -146,22 +146,22 @@ class Trainer:
 
     def publish(self, weights: Weights, state: Optional[Mapping[str, Any]] = None, learning_rate: float = 0.0,
                 metrics: Optional[Mapping[str, float]] = None, steps: int = 1) -> int:
-        """Makes the next version, of the batch that was given out last.
+        """Publishes the next version, made from the last batch.
 
-        All is checked before anything is written; when it returns, all is committed.
+        Validates everything before it writes. When it returns, version, training log and offset are committed.
 
         :param weights: a state dict (torch or NumPy), or the path of a safetensors file, with the tensors of the version before it. A run
             whose versions are bfloat16 gets them rounded to the nearest.
-        :param state: what a trainer needs to go on, such as its optimiser's moments, as float tensors by names of your own; :meth:`state`
-            gives it back. Millrace's own learner goes on from ``exp_avg.<weight>`` and ``exp_avg_sq.<weight>``.
-        :param learning_rate: that was used, for the training log
+        :param state: what a trainer needs to resume, such as its optimiser's moments, as float tensors under your own names; :meth:`state`
+            returns it. Millrace's learner resumes from ``exp_avg.<weight>`` and ``exp_avg_sq.<weight>``.
+        :param learning_rate: of the step, for the training log
         :param metrics: for the training log, by name
-        :param steps: optimiser steps that it took
+        :param steps: optimiser steps of this version
         :return: the version
         :raises Refused: if the weights do not fit or are not finite; nothing was written, and it may be called again
-        :raises TakenOver: if somebody else trains the run by now
-        :raises NotCommitted: if it was given up; nothing of it is on the log
-        :raises Uncertain: if nobody can say whether it is committed
+        :raises TakenOver: if another trainer has replaced this one
+        :raises NotCommitted: if the transaction was aborted; nothing of it is on the log
+        :raises Uncertain: if it is unknown whether it is committed
         """
         if self._taken is None:
             raise Refused("there is no batch to make a version of; publish() comes once after each batch that batches() gives")
@@ -202,7 +202,7 @@ class Trainer:
             return written
 
         self._newest = self._transactions.write(f"version {version}", write, lambda: self._offsets(batch))
-        if self._anchor_every > 1:  # copies: the caller goes on with his arrays, and the next delta is against what was published
+        if self._anchor_every > 1:  # copies: the caller may change its arrays, and the next delta is against the published ones
             self._versions.published(self._newest, {name: array.copy() for name, _, array in named})
         self._versions.chain.by_version[version] = self._newest
         self._done(batch, rollouts)
@@ -227,7 +227,7 @@ class Trainer:
         self._transactions.send(topic, self._schemas.encode(topic, record), key, self._partitions[name])
 
     def _deltas(self, named: List[Tuple[str, str, NDArray[Any]]]) -> Dict[str, bytes]:
-        """What goes as a delta against the newest version; empty where the next one is to be whole."""
+        """Deltas against the newest version, by tensor; empty if the next version is whole."""
         location = self._newest["weights"]
         anchor = self.version if location["anchor_version"] is None else location["anchor_version"]
         if self.version + 1 - anchor >= self._anchor_every:
@@ -305,7 +305,7 @@ class Trainer:
         return batch, rollouts
 
     def close(self) -> None:
-        """Gives up what is not published. The next trainer goes on from the newest version."""
+        """Discards unpublished work. The next trainer resumes from the newest version."""
         self._transactions.close()
         self._log.close()
 

@@ -56,10 +56,10 @@ class Identity:
 
 
 class Chain:
-    """The manifests of an epoch in their order. What does not extend the chain is none of its versions.
+    """The manifests of an epoch in order. A manifest that does not extend the chain is ignored.
 
-    The first is version 0, or the one that the epoch began from. The next counts on by one, names the one before it as its parent and,
-    where it is a delta, is one against what is on the chain. One that is ahead waits for those before it: compaction may have left the
+    The first is version 0, or the one that the epoch began from. Each next one has the next number, names the one before as its parent
+    and, if it is a delta, has its base on the chain. A manifest that is ahead waits for those before it: compaction may have left the
     copy of an earlier one behind it.
     """
 
@@ -163,9 +163,9 @@ class Versions:
         return found
 
     def weights(self, version: int) -> Arrays:
-        """The weights of a version as float32, by their safetensors names; read-only views where nothing had to be made.
+        """Returns the weights of a version as float32, by their safetensors names; read-only views where no copy was needed.
 
-        Of a version that is an adapter, those of the base with the adapter put upon them.
+        For an adapter, the base with the adapter merged.
         """
         own, adapter = self.tensors(version), self.manifest(version).get("adapter")
         if adapter is None:
@@ -173,7 +173,7 @@ class Versions:
         return _put_upon(self._base_of(version, adapter), own, adapter)
 
     def tensors(self, version: int) -> Arrays:
-        """As weights, but of an adapter its own tensors."""
+        """Like :meth:`weights`, but for an adapter its own tensors."""
         held = self._load(version)
         return {name: to_float32(array, held.dtypes[name]) for name, array in held.arrays.items()}
 
@@ -188,11 +188,11 @@ class Versions:
         return {name: to_float32(array, self._base.dtypes[name]) for name, array in self._base.arrays.items()}
 
     def raw(self, version: int) -> Arrays:
-        """As they are on the log: bfloat16 as the bits of its values."""
+        """Tensors as on the log: bfloat16 as raw bits."""
         return self._load(version).arrays
 
     def state(self, version: int) -> Arrays:
-        """What a trainer published beside a version, its optimiser's above all; empty where it published nothing."""
+        """State that a trainer published with a version, such as its optimiser's; empty without one."""
         location = self.manifest(version)["optimizer"]
         if location is None:
             return {}
