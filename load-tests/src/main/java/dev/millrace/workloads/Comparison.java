@@ -23,20 +23,15 @@ public final class Comparison {
 
     private Comparison() {}
 
+    /** A figure before and after. */
+    public record Pair(double old, double now) {}
+
     /**
      * @param knee new over old
      * @param kneeOfBaseline the same, each divided by its baseline's copy
      * @param noise bound on a relative difference
      */
-    public record Row(
-            String curve,
-            double oldKnee,
-            double newKnee,
-            double knee,
-            double kneeOfBaseline,
-            double oldP99Ms,
-            double newP99Ms,
-            double noise) {
+    public record Row(String curve, Pair knees, double knee, double kneeOfBaseline, Pair p99Ms, double noise) {
 
         public String verdict() {
             return Comparison.verdict(kneeOfBaseline - 1, noise);
@@ -64,12 +59,10 @@ public final class Comparison {
                 after.baseline().copyMegabytesPerSecond() / before.baseline().copyMegabytesPerSecond();
         return new Row(
                 after.label(),
-                before.knee().rate(),
-                after.knee().rate(),
+                new Pair(before.knee().rate(), after.knee().rate()),
                 knee,
                 knee / baseline,
-                p99(before),
-                p99(after),
+                new Pair(p99(before), p99(after)),
                 Math.max(LEAST_NOISE, Math.max(resolution(before), resolution(after))));
     }
 
@@ -98,12 +91,12 @@ public final class Comparison {
 
     private static final List<Column<Row>> COLUMNS = List.of(
             Column.text("curve", Row::curve),
-            Column.number("knee old", 0, Row::oldKnee),
-            Column.number("knee new", 0, Row::newKnee),
+            Column.number("knee old", 0, row -> row.knees().old()),
+            Column.number("knee new", 0, row -> row.knees().now()),
             Column.number("new/old", 2, Row::knee),
             Column.number("by baseline", 2, Row::kneeOfBaseline),
-            Column.<Row>number("p99 old", 0, Row::oldP99Ms).in("ms"),
-            Column.<Row>number("p99 new", 0, Row::newP99Ms).in("ms"),
+            Column.<Row>number("p99 old", 0, row -> row.p99Ms().old()).in("ms"),
+            Column.<Row>number("p99 new", 0, row -> row.p99Ms().now()).in("ms"),
             Column.percent("noise", 0, Row::noise),
             Column.text("verdict", Row::verdict));
 
