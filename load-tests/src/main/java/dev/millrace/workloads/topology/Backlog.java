@@ -30,7 +30,7 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
         try (Producer<byte[], byte[]> producer = run.producer(LINGER_MS)) {
             for (int i = 0; i < count; i++) {
                 RolloutDraw draw = run.records().draw(from + i);
-                tokens += draw.responseTokens();
+                tokens += draw.response().tokens();
                 ProducerRecord<byte[], byte[]> record =
                         run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
                 bytes += bytes(record);

@@ -221,7 +221,7 @@ public final class OpenLoop implements AutoCloseable {
 
     /** A negative index means the backlog. */
     public long tokensOf(long index) {
-        return run.records().draw(firstIndex + index).responseTokens();
+        return run.records().draw(firstIndex + index).response().tokens();
     }
 
     /** Mean nanoseconds to make a record; 0 before the first. */

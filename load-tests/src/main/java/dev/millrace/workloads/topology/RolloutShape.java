@@ -94,20 +94,13 @@ public record RolloutShape(
      * Draws of one rollout.
      *
      * @param index in its run; samples of a group are adjacent
-     * @param promptTokens the same for a group
-     * @param promptAt offset in the prepared vectors
-     * @param at offset of the response in the prepared vectors
+     * @param prompt the same for a group
      * @param reward 0 or 1
      */
-    public record RolloutDraw(
-            long index,
-            int promptTokens,
-            int promptAt,
-            int responseTokens,
-            int versionsBehind,
-            int at,
-            double reward,
-            Fate fate) {
+    public record RolloutDraw(long index, Slice prompt, Slice response, int versionsBehind, double reward, Fate fate) {
+
+        /** @param at offset in the prepared vectors */
+        public record Slice(int at, int tokens) {}
 
         public enum Fate {
             SCORED,

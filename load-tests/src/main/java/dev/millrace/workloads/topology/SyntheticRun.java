@@ -225,11 +225,9 @@ public final class SyntheticRun implements AutoCloseable {
             double fate = random.nextDouble();
             return new RolloutDraw(
                     index,
-                    prompt,
-                    promptAt,
-                    response,
+                    new RolloutDraw.Slice(promptAt, prompt),
+                    new RolloutDraw.Slice(at, response),
                     behind,
-                    at,
                     random.nextInt(2),
                     fate < shape.garbageShare()
                             ? Fate.GARBAGE
@@ -252,7 +250,7 @@ public final class SyntheticRun implements AutoCloseable {
         public Rollout rollout(RolloutDraw draw, long newestVersion, long nowMs) {
             String groupId = groupId(draw.index());
             int sample = (int) (draw.index() % shape.groupSize());
-            int length = draw.responseTokens();
+            int length = draw.response().tokens();
             long version = sampledBy(draw, newestVersion);
             return Rollout.newBuilder()
                     .setRunId(run.runId())
@@ -265,10 +263,11 @@ public final class SyntheticRun implements AutoCloseable {
                     .setGeneratorId("load")
                     .setEnvironment("synthetic")
                     .setTokenizerHash(TOKENIZER)
-                    .setPromptTokens(words(tokens, draw.promptAt(), draw.promptTokens()))
-                    .setResponseTokens(words(tokens, draw.at(), length))
-                    .setMask(ones.slice(draw.at(), length))
-                    .setBehaviorLogProbs(words(behavior, draw.at(), length))
+                    .setPromptTokens(
+                            words(tokens, draw.prompt().at(), draw.prompt().tokens()))
+                    .setResponseTokens(words(tokens, draw.response().at(), length))
+                    .setMask(ones.slice(draw.response().at(), length))
+                    .setBehaviorLogProbs(words(behavior, draw.response().at(), length))
                     .setLogProbDistribution(LogProbDistribution.TEMPERED)
                     .setTemperedLogProbs(null)
                     .setSampling(new SamplingParameters(1.0, 0, 1.0, length, seed, false, 0, 0.0, false))
@@ -288,7 +287,7 @@ public final class SyntheticRun implements AutoCloseable {
          * @param newestVersion at the time of the rollout
          */
         public Score score(RolloutDraw draw, LogCoordinates at, long newestVersion, long nowMs) {
-            int length = draw.responseTokens();
+            int length = draw.response().tokens();
             return Score.newBuilder()
                     .setRunId(run.runId())
                     .setEpoch(run.epoch())
@@ -297,11 +296,17 @@ public final class SyntheticRun implements AutoCloseable {
                     .setScorerId("load")
                     .setRolloutSource(at)
                     .setVectors(List.of(
-                            vector(PolicyRole.OLD, sampledBy(draw, newestVersion), words(old, draw.at(), length)),
+                            vector(
+                                    PolicyRole.OLD,
+                                    sampledBy(draw, newestVersion),
+                                    words(old, draw.response().at(), length)),
                             vector(
                                     PolicyRole.PROXIMAL,
                                     newestVersion,
-                                    words(proximal[draw.versionsBehind()], draw.at(), length))))
+                                    words(
+                                            proximal[draw.versionsBehind()],
+                                            draw.response().at(),
+                                            length))))
                     .setUnavailable(null)
                     .setScoredAtMs(nowMs)
                     .build();

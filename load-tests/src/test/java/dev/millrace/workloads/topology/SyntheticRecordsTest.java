@@ -58,7 +58,8 @@ class SyntheticRecordsTest {
                     })
                     .doesNotThrowAnyException();
             assertThat(score.getVectors())
-                    .allMatch(vector -> PackedFloats.length(vector.getLogProbs()) == draw.responseTokens());
+                    .allMatch(vector -> PackedFloats.length(vector.getLogProbs())
+                            == draw.response().tokens());
             assertThat(score.getVectors().get(0).getVersionSpans()).isEqualTo(rollout.getVersionSpans());
         }
     }
