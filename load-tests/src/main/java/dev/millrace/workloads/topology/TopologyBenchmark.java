@@ -78,10 +78,16 @@ public final class TopologyBenchmark {
     }
 
     /**
+     * What the throughput measurement repeats.
+     *
      * @param threads of one instance
      * @param instances of one thread each, more than one
      * @param backlogMegabytes input per repetition, approximately
      * @param repetitions after the warm-up
+     */
+    public record Repeated(List<Integer> threads, List<Integer> instances, int backlogMegabytes, int repetitions) {}
+
+    /**
      * @param memoryRollouts backlog of the memory measurement
      * @param latencySeconds load of the latency measurement
      * @param restartSeconds load of the restart measurement
@@ -89,10 +95,7 @@ public final class TopologyBenchmark {
     public record Plan(
             Set<Part> parts,
             List<Integer> responseTokens,
-            List<Integer> threads,
-            List<Integer> instances,
-            int backlogMegabytes,
-            int repetitions,
+            Repeated throughput,
             int memoryRollouts,
             int latencySeconds,
             int restartSeconds) {
@@ -101,17 +104,15 @@ public final class TopologyBenchmark {
             return new Plan(
                     EnumSet.allOf(Part.class),
                     List.of(512, 4096, 32_768),
-                    List.of(1, 2, 4),
-                    List.of(2),
-                    128,
-                    5,
+                    new Repeated(List.of(1, 2, 4), List.of(2), 128, 5),
                     100_000,
                     90,
                     45);
         }
 
         public static Plan quick() {
-            return new Plan(EnumSet.allOf(Part.class), List.of(512), List.of(1), List.of(), 24, 3, 4096, 18, 20);
+            return new Plan(
+                    EnumSet.allOf(Part.class), List.of(512), new Repeated(List.of(1), List.of(), 24, 3), 4096, 18, 20);
         }
 
         /** The same with other repetitions, at least 1. */
@@ -119,10 +120,7 @@ public final class TopologyBenchmark {
             return new Plan(
                     parts,
                     responseTokens,
-                    threads,
-                    instances,
-                    backlogMegabytes,
-                    count,
+                    new Repeated(throughput.threads(), throughput.instances(), throughput.backlogMegabytes(), count),
                     memoryRollouts,
                     latencySeconds,
                     restartSeconds);
@@ -130,16 +128,7 @@ public final class TopologyBenchmark {
 
         /** Of the same only these parts, at least one. */
         public Plan only(Set<Part> some) {
-            return new Plan(
-                    some,
-                    responseTokens,
-                    threads,
-                    instances,
-                    backlogMegabytes,
-                    repetitions,
-                    memoryRollouts,
-                    latencySeconds,
-                    restartSeconds);
+            return new Plan(some, responseTokens, throughput, memoryRollouts, latencySeconds, restartSeconds);
         }
     }
 
@@ -182,7 +171,7 @@ public final class TopologyBenchmark {
                     List<ThroughputCase> cases = cases(tokens, config.batch().sequences());
                     meter.warmUp(cases.get(0), line -> progress.accept("warming up: " + line));
                     for (ThroughputCase what : cases) {
-                        throughput.add(meter.measure(what, plan.repetitions(), progress));
+                        throughput.add(meter.measure(what, plan.throughput().repetitions(), progress));
                     }
                 }
             }
@@ -228,11 +217,11 @@ public final class TopologyBenchmark {
     }
 
     private List<ThroughputCase> cases(int tokens, int batch) {
-        long rollouts = Math.round(plan.backlogMegabytes() * 1e6 / ((double) tokens * BYTES_PER_TOKEN));
+        long rollouts = Math.round(plan.throughput().backlogMegabytes() * 1e6 / ((double) tokens * BYTES_PER_TOKEN));
         int whole = (int) Math.max(1, Math.round((double) rollouts / batch)) * batch;
         List<ThroughputCase> cases = new ArrayList<>();
-        plan.threads().forEach(threads -> cases.add(new ThroughputCase(tokens, whole, 1, threads)));
-        plan.instances().forEach(instances -> cases.add(new ThroughputCase(tokens, whole, instances, 1)));
+        plan.throughput().threads().forEach(threads -> cases.add(new ThroughputCase(tokens, whole, 1, threads)));
+        plan.throughput().instances().forEach(instances -> cases.add(new ThroughputCase(tokens, whole, instances, 1)));
         return cases;
     }
 
