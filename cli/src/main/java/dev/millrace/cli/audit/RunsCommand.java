@@ -81,8 +81,12 @@ public final class RunsCommand implements Callable<Integer> {
             List<String> notes,
             @Nullable Long version,
             @Nullable Long lastRecordMs,
-            @Nullable Long topics,
-            @Nullable Long bytes) {}
+            Held held) {}
+
+    /** What a run holds; null where it is not known. */
+    private record Held(@Nullable Long topics, @Nullable Long bytes) {
+        static final Held UNKNOWN = new Held(null, null);
+    }
 
     @Override
     public Integer call() {
@@ -133,8 +137,7 @@ public final class RunsCommand implements Callable<Integer> {
                         : notes,
                 known(found.newestVersion()),
                 known(found.lastRecordMs()),
-                (long) found.holdings().topics().size(),
-                known(found.bytes()));
+                new Held((long) found.holdings().topics().size(), known(found.bytes())));
     }
 
     private static @Nullable Long known(OptionalLong number) {
@@ -151,7 +154,7 @@ public final class RunsCommand implements Callable<Integer> {
                 : new ViewedRuns(List.of(), runs, runs).sources().stream();
         return sources.map(source -> source instanceof RunSource.Folder folder
                         ? row(folder)
-                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, null, null))
+                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, Held.UNKNOWN))
                 .toList();
     }
 
@@ -170,8 +173,7 @@ public final class RunsCommand implements Callable<Integer> {
                     List.of(String.valueOf(e.getMessage())),
                     null,
                     null,
-                    null,
-                    null);
+                    Held.UNKNOWN);
         }
         String id = whereabouts.run().id().isEmpty()
                 ? source.name()
@@ -182,7 +184,7 @@ public final class RunsCommand implements Callable<Integer> {
             if (!whereabouts.run().embedded()) {
                 List<String> where =
                         List.of("its log is on " + whereabouts.run().bootstrapServers());
-                return new Row(id, folder.toString(), state, where, version, null, null, null);
+                return new Row(id, folder.toString(), state, where, version, null, Held.UNKNOWN);
             }
             List<Path> files = files(folder.resolve("broker"), whereabouts.run().topics());
             long bytes = 0;
@@ -197,7 +199,13 @@ public final class RunsCommand implements Callable<Integer> {
             }
             long topics = files.stream().map(file -> topic(file)).distinct().count();
             return new Row(
-                    id, folder.toString(), state, List.of(), version, writtenMs == 0 ? null : writtenMs, topics, bytes);
+                    id,
+                    folder.toString(),
+                    state,
+                    List.of(),
+                    version,
+                    writtenMs == 0 ? null : writtenMs,
+                    new Held(topics, bytes));
         } catch (IOException e) {
             throw new UncheckedIOException("cannot look at the files of " + folder + ": " + e.getMessage(), e);
         }
@@ -258,8 +266,8 @@ public final class RunsCommand implements Callable<Integer> {
                         Column.text(
                                 "newest record",
                                 row -> row.lastRecordMs() == null ? null : Lines.time(row.lastRecordMs())),
-                        Column.countWhereKnown("topics", Row::topics),
-                        Column.countWhereKnown("bytes", Row::bytes)),
+                        Column.countWhereKnown("topics", row -> row.held().topics()),
+                        Column.countWhereKnown("bytes", row -> row.held().bytes())),
                 rows);
     }
 
@@ -273,8 +281,8 @@ public final class RunsCommand implements Callable<Integer> {
             row.notes().forEach(each.putArray("notes")::add);
             each.put("newest_version", row.version())
                     .put("last_record_ms", row.lastRecordMs())
-                    .put("topics", row.topics())
-                    .put("bytes", row.bytes());
+                    .put("topics", row.held().topics())
+                    .put("bytes", row.held().bytes());
         }
         return json;
     }
