@@ -11,41 +11,44 @@ import org.jspecify.annotations.Nullable;
 /**
  * A validated call of {@code /chat/completions} or {@code /completions}.
  *
- * @param conversation of a chat; null of a completion
- * @param text prompt of a completion; null for ids or a chat
- * @param ids prompt of a completion; null for text or a chat
  * @param choices answers per prompt
- * @param maxTokens empty for the run's limit
- * @param endsWithUsage the stream's last piece has the usage
  * @param sha256 of the body
  * @param repeated the client retries a call whose answer was lost
  */
 record AgentCall(
-        String model,
-        @Nullable Conversation conversation,
-        @Nullable String text,
-        int @Nullable [] ids,
-        int choices,
-        OptionalInt maxTokens,
-        OptionalDouble temperature,
-        OptionalDouble topP,
-        OptionalInt topK,
-        OptionalDouble minP,
-        OptionalLong seed,
-        List<String> stop,
-        boolean stream,
-        boolean endsWithUsage,
-        boolean logProbs,
-        boolean returnTokenIds,
-        String sha256,
-        boolean repeated) {
+        String model, Prompt prompt, int choices, Sampling sampling, Form form, String sha256, boolean repeated) {
+
+    /** Exactly one is not null: the conversation of a chat, the text or the ids of a completion. */
+    record Prompt(
+            @Nullable Conversation conversation, @Nullable String text, int @Nullable [] ids) {}
+
+    /**
+     * What a call asks of sampling; the run's own where it is empty.
+     *
+     * @param stop texts that end the answer
+     */
+    record Sampling(
+            OptionalInt maxTokens,
+            OptionalDouble temperature,
+            OptionalDouble topP,
+            OptionalInt topK,
+            OptionalDouble minP,
+            OptionalLong seed,
+            List<String> stop) {}
+
+    /**
+     * Form of the answer.
+     *
+     * @param endsWithUsage the stream's last piece has the usage
+     */
+    record Form(boolean stream, boolean endsWithUsage, boolean logProbs, boolean returnTokenIds) {}
 
     boolean isChat() {
-        return conversation != null;
+        return prompt.conversation() != null;
     }
 
     boolean hasTools() {
-        return conversation != null && !conversation.tools().isEmpty();
+        return prompt.conversation() != null && !prompt.conversation().tools().isEmpty();
     }
 
     /** Each field is used, ignored by name, or refused by name. */

@@ -36,7 +36,7 @@ final class AnswerJson {
         for (int i = 0; i < turns.size(); i++) {
             choices.add(choice(turns.get(i), i));
         }
-        if (call.returnTokenIds()) {
+        if (call.form().returnTokenIds()) {
             answer.set("prompt_token_ids", ids(promptIds(turns.get(0))));
         }
         answer.set("usage", usage(turns));
@@ -63,13 +63,13 @@ final class AnswerJson {
         choice.put("index", index);
         if (call.isChat()) {
             choice.set("message", message(turn));
-            choice.set("logprobs", call.logProbs() ? chatLogProbs(turn.record()) : NODES.nullNode());
+            choice.set("logprobs", call.form().logProbs() ? chatLogProbs(turn.record()) : NODES.nullNode());
         } else {
             choice.put("text", turn.record().getText());
-            choice.set("logprobs", call.logProbs() ? completionLogProbs(turn.record()) : NODES.nullNode());
+            choice.set("logprobs", call.form().logProbs() ? completionLogProbs(turn.record()) : NODES.nullNode());
         }
         choice.put("finish_reason", finishReason(turn.record().getFinishReason()));
-        if (call.returnTokenIds()) {
+        if (call.form().returnTokenIds()) {
             choice.set("token_ids", ids(PackedInts.toArray(turn.record().getSampledTokens())));
         }
         return choice;
@@ -134,18 +134,18 @@ final class AnswerJson {
             choice.put("text", delta.path("content").asText(""));
         }
         choice.putNull("logprobs");
-        if (tokens != null && call.logProbs()) {
+        if (tokens != null && call.form().logProbs()) {
             choice.set(
                     "logprobs",
                     call.isChat()
                             ? chatLogProbs(texts, tokens.logProbs())
                             : completionLogProbs(texts, tokens.logProbs()));
         }
-        if (tokens != null && call.returnTokenIds()) {
+        if (tokens != null && call.form().returnTokenIds()) {
             choice.set("token_ids", ids(tokens.tokens()));
         }
         choice.put("finish_reason", reason == null ? null : finishReason(reason));
-        if (call.endsWithUsage()) {
+        if (call.form().endsWithUsage()) {
             piece.putNull("usage"); // the last piece has it
         }
         return piece;

@@ -92,7 +92,7 @@ final class AnswerStream {
                 choice,
                 delta,
                 more,
-                call.logProbs() ? texts[choice].next(more.tokens()) : NO_TEXTS,
+                call.form().logProbs() ? texts[choice].next(more.tokens()) : NO_TEXTS,
                 null);
     }
 
@@ -102,7 +102,7 @@ final class AnswerStream {
         while (end > 0 && text.charAt(end - 1) == HALF) {
             end--;
         }
-        for (String stop : call.stop()) {
+        for (String stop : call.sampling().stop()) {
             end = Math.min(end, before(text, stop));
         }
         if (!toolBeginning.isEmpty()) {
@@ -148,7 +148,7 @@ final class AnswerStream {
                     NO_TEXTS,
                     turn.record().getFinishReason()));
         }
-        if (call.endsWithUsage()) {
+        if (call.form().endsWithUsage()) {
             pieces.add(json.usagePiece(id, createdSeconds, turns));
         }
         return pieces;

@@ -80,23 +80,26 @@ final class CallReader {
         JsonNode logProbs = body.path("logprobs");
         return new AgentCall(
                 body.path("model").asText(""),
-                chat ? conversation() : null,
-                chat || !body.path("prompt").isTextual()
-                        ? null
-                        : body.get("prompt").textValue(),
-                chat || body.path("prompt").isTextual() ? null : promptIds(),
+                new AgentCall.Prompt(
+                        chat ? conversation() : null,
+                        chat || !body.path("prompt").isTextual()
+                                ? null
+                                : body.get("prompt").textValue(),
+                        chat || body.path("prompt").isTextual() ? null : promptIds()),
                 integer("n", 1, MOST_CHOICES).orElse(1),
-                maxTokens(),
-                number("temperature"),
-                number("top_p"),
-                integer("top_k", 0, Integer.MAX_VALUE),
-                number("min_p"),
-                seed(),
-                stop(),
-                truth("stream"),
-                endsWithUsage(),
-                chat ? truth("logprobs") : isGiven(logProbs) && completionLogProbs(logProbs),
-                truth("return_token_ids"),
+                new AgentCall.Sampling(
+                        maxTokens(),
+                        number("temperature"),
+                        number("top_p"),
+                        integer("top_k", 0, Integer.MAX_VALUE),
+                        number("min_p"),
+                        seed(),
+                        stop()),
+                new AgentCall.Form(
+                        truth("stream"),
+                        endsWithUsage(),
+                        chat ? truth("logprobs") : isGiven(logProbs) && completionLogProbs(logProbs),
+                        truth("return_token_ids")),
                 sha256,
                 repeated);
     }

@@ -251,7 +251,7 @@ final class GatewayServer implements AutoCloseable {
             throws IOException {
         Session session = desk.session(sessionId);
         AgentCall call = AgentCall.of(chat, json(body), DigestUtils.sha256Hex(body), isRepeated(exchange));
-        if (call.stream()) {
+        if (call.form().stream()) {
             stream(exchange, leave, session, call, new StreamForm.Chunks());
         } else {
             give(exchange, leave, 200, desk.answer(session, call));
@@ -263,7 +263,7 @@ final class GatewayServer implements AutoCloseable {
         Session session = desk.session(sessionId);
         AgentCall call =
                 AgentCall.of(true, MessagesCall.asChat(json(body)), DigestUtils.sha256Hex(body), isRepeated(exchange));
-        if (call.stream()) {
+        if (call.form().stream()) {
             stream(exchange, leave, session, call, new MessagesStream(call));
         } else {
             give(exchange, leave, 200, desk.message(session, call));

@@ -71,7 +71,7 @@ final class MessagesAnswer {
     private static @Nullable String stopText(PlayedTurn turn, AgentCall call) {
         String first = null;
         int at = Integer.MAX_VALUE;
-        for (String stop : call.stop()) {
+        for (String stop : call.sampling().stop()) {
             int there = turn.answer().written().indexOf(stop);
             if (there >= 0 && there < at) {
                 first = stop;

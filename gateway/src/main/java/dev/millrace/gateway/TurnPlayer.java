@@ -92,7 +92,7 @@ final class TurnPlayer {
                                         .setSeed(seed(session, call, number, choice))
                                         .build(),
                                 stops,
-                                call.stop(),
+                                call.sampling().stop(),
                                 session.sample().prompt().request().getAdmittedVersion()),
                         listeners.apply(choice)));
             }
@@ -122,8 +122,8 @@ final class TurnPlayer {
     /** The agent's seed alone if given; otherwise distinct draws per turn and sample. */
     private static long seed(Session session, AgentCall call, int number, int choice) {
         AcceptedPrompt prompt = session.sample().prompt();
-        return call.seed().isPresent()
-                ? CounterBasedRandom.stream(call.seed().getAsLong(), 0, choice)
+        return call.sampling().seed().isPresent()
+                ? CounterBasedRandom.stream(call.sampling().seed().getAsLong(), 0, choice)
                 : CounterBasedRandom.stream(
                         CounterBasedRandom.stream(
                                 prompt.request().getSampling().getSeed(),
@@ -139,10 +139,11 @@ final class TurnPlayer {
         if (config.sampling() == SamplingSource.AGENT) {
             boolean isFirst = session.sampling().isEmpty();
             wanted = SamplingParameters.newBuilder(wanted)
-                    .setTemperature(agreed("temperature", call.temperature(), wanted.getTemperature(), isFirst))
-                    .setTopP(agreed("top_p", call.topP(), wanted.getTopP(), isFirst))
-                    .setTopK((int) agreed("top_k", ofInt(call.topK()), wanted.getTopK(), isFirst))
-                    .setMinP(agreed("min_p", call.minP(), wanted.getMinP(), isFirst))
+                    .setTemperature(
+                            agreed("temperature", call.sampling().temperature(), wanted.getTemperature(), isFirst))
+                    .setTopP(agreed("top_p", call.sampling().topP(), wanted.getTopP(), isFirst))
+                    .setTopK((int) agreed("top_k", ofInt(call.sampling().topK()), wanted.getTopK(), isFirst))
+                    .setMinP(agreed("min_p", call.sampling().minP(), wanted.getMinP(), isFirst))
                     .build();
         }
         requireRange(wanted);
@@ -155,7 +156,7 @@ final class TurnPlayer {
         SamplingParameters sampling = SamplingParameters.newBuilder(wanted)
                 .setKeepSamplingMask(ofRun.getKeepSamplingMask() && ComparedDistribution.isTruncated(wanted))
                 .setTopLogProbs(ofRun.getTopLogProbs())
-                .setMaxTokens(Math.min(room, call.maxTokens().orElse(ofRun.getMaxTokens())))
+                .setMaxTokens(Math.min(room, call.sampling().maxTokens().orElse(ofRun.getMaxTokens())))
                 .build();
         requireEngineCan(call, sampling);
         return sampling;
@@ -165,7 +166,7 @@ final class TurnPlayer {
         engine.refusal(sampling).ifPresent(refusal -> {
             throw RefusedCallException.unsupported(refusal.substring(0, refusal.indexOf(' ')), refusal);
         });
-        if (call.seed().isPresent() && !engine.isSeeded()) {
+        if (call.sampling().seed().isPresent() && !engine.isSeeded()) {
             throw RefusedCallException.unsupported(
                     "seed",
                     "seed is not done by the engine behind this gateway ("
@@ -261,7 +262,7 @@ final class TurnPlayer {
     private SessionTurn record(Matched matched, SampledTurn sampled, int number, @Nullable BranchReason fork) {
         AgentCall call = matched.call();
         TurnPrompt prompt = matched.prompt();
-        String given = matched.matcher().given(sampled.tokens(), call.stop());
+        String given = matched.matcher().given(sampled.tokens(), call.sampling().stop());
         boolean callsTools = call.hasTools()
                 && sampled.finishReason() == FinishReason.STOP
                 && tools.read(given).isPresent();
@@ -324,13 +325,13 @@ final class TurnPlayer {
         /** @param turns oldest first */
         TurnPrompt match(AgentCall call, List<PlayedTurn> turns) {
             try {
-                if (call.ids() != null) {
-                    return ofIds(call.ids(), turns);
+                if (call.prompt().ids() != null) {
+                    return ofIds(call.prompt().ids(), turns);
                 }
-                if (call.conversation() != null) {
-                    return ofConversation(call.conversation(), turns);
+                if (call.prompt().conversation() != null) {
+                    return ofConversation(call.prompt().conversation(), turns);
                 }
-                String text = fitting(String.valueOf(call.text()));
+                String text = fitting(String.valueOf(call.prompt().text()));
                 TurnPrompt goesOn = goesOn(text, turns);
                 return goesOn != null ? goesOn : ownPrompt(tokenizer.encode(text), text, turns);
             } catch (IllegalArgumentException e) {

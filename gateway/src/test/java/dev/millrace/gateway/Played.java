@@ -96,7 +96,7 @@ final class Played {
             logProbs[i] = -0.5f - i;
         }
         String textAfter = MATCHER.textAfter(prompt, tokens);
-        String given = MATCHER.given(tokens, call.stop());
+        String given = MATCHER.given(tokens, call.sampling().stop());
         int number = session.takeNumber();
         boolean calls = call.hasTools() && ToolFormat.HERMES.read(given).isPresent();
         SessionTurn record = SessionTurn.newBuilder()
