@@ -172,7 +172,7 @@ public final class Gateway implements AutoCloseable {
     }
 
     private SessionContext context(TurnEngine engine, ToolFormat tools) {
-        return new SessionContext(config, sessions, log, fence, engine, tokenizer, tools, counts, clock);
+        return new SessionContext(config, fence, engine, tokenizer, tools, counts, clock);
     }
 
     private GatewayServer server(TurnEngine engine, ToolFormat tools, GatewayLoop loop) {

@@ -7,11 +7,18 @@ import java.time.Clock;
 /** What all sessions of a running gateway share. */
 record SessionContext(
         GatewayConfig config,
-        SessionTable sessions,
-        SessionLog log,
         SessionFence fence,
         TurnEngine engine,
         Tokenizer tokenizer,
         ToolFormat tools,
         GatewayMeters meters,
-        Clock clock) {}
+        Clock clock) {
+
+    SessionTable sessions() {
+        return fence.sessions();
+    }
+
+    SessionLog log() {
+        return fence.log();
+    }
+}

@@ -27,6 +27,14 @@ final class SessionFence {
         this.log = log;
     }
 
+    SessionTable sessions() {
+        return sessions;
+    }
+
+    SessionLog log() {
+        return log;
+    }
+
     /**
      * @return completes once the group confirms; fails with {@link RefusedCallException} if the session may be
      *     another's

@@ -76,7 +76,7 @@ class GatewayServerTest {
         SessionDesk desk = new SessionDesk(
                 new RunIdentity("run", 0, "policy"),
                 "g",
-                new SessionContext(config, sessions, null, null, null, null, null, null, Clock.systemUTC()),
+                new SessionContext(config, new SessionFence(sessions, null), null, null, null, null, Clock.systemUTC()),
                 null,
                 null);
         GatewayServer server = new GatewayServer(
