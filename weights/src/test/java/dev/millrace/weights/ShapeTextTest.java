@@ -50,7 +50,7 @@ class ShapeTextTest {
             new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(8, 2, 12, true)),
             new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(4, 1, 12, false))
         }) {
-            DecoderShape shape = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, true, traits);
+            DecoderShape shape = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, true).with(traits);
             assertThat(ShapeText.parse(ShapeText.of(shape))).isEqualTo(shape);
         }
         assertThatIllegalArgumentException()

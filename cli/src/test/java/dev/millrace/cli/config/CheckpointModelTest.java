@@ -51,7 +51,7 @@ class CheckpointModelTest {
     void shouldTakeWhatBelongsToAFamilyFromTheDirectory() throws IOException {
         DecoderTraits traits =
                 new DecoderTraits(new RopeScaling.Yarn(4, 32, 32, 1, 1.2, true), false, false, true, 24, 1);
-        DecoderShape shape = new DecoderShape(16, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false, traits);
+        DecoderShape shape = new DecoderShape(16, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false).with(traits);
         save(shape);
 
         assertThat(resolve("--set", "model.checkpoint=" + directory).model().shape(16))

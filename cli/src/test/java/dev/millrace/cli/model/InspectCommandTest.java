@@ -46,7 +46,7 @@ class InspectCommandTest {
     private void save() throws IOException {
         DecoderTraits traits =
                 new DecoderTraits(new RopeScaling.Yarn(4, 32, 32, 1, 1.2, true), false, false, true, 24, 1);
-        DecoderShape shape = new DecoderShape(1000, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false, traits);
+        DecoderShape shape = new DecoderShape(1000, 32, 3, 2, 1, 16, 48, 128, 500.0, 1e-5, true, false).with(traits);
         new CheckpointDirectory(directory).save(Weights.random(shape, 3));
     }
 

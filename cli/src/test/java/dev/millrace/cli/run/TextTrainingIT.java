@@ -411,20 +411,9 @@ class TextTrainingIT {
     /** The generator is another engine, whose routers choose other experts now and then; scorer and learner go through those. */
     @Test
     void shouldLearnThroughTheExpertsThatTheGeneratorsTokensWentThrough() throws Exception {
-        Path model = tinyModel(new DecoderShape(
-                40,
-                32,
-                2,
-                4,
-                2,
-                8,
-                48,
-                64,
-                10_000,
-                1e-5,
-                true,
-                false,
-                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(32, 3, 8, true))));
+        Path model = tinyModel(new DecoderShape(40, 32, 2, 4, 2, 8, 48, 64, 10_000, 1e-5, true, false)
+                .with(new DecoderTraits(
+                        new RopeScaling.None(), false, false, true, 0, 0, new Experts(32, 3, 8, true))));
         Path run = folder.resolve("experts");
         StepRow step = new Millrace(asked(model)
                         .set("algorithm.routing_replay=generator")

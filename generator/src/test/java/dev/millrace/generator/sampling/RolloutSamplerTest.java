@@ -251,20 +251,8 @@ class RolloutSamplerTest {
     /** An engine of another precision chooses other experts now and then; through its own ones the scorer is nearer to it. */
     @Test
     void shouldRecordTheRoutingThatScoringReplays() throws Exception {
-        DecoderShape experts = new DecoderShape(
-                16,
-                32,
-                2,
-                4,
-                2,
-                8,
-                48,
-                64,
-                100,
-                1e-6,
-                false,
-                false,
-                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(32, 3, 8, true)));
+        DecoderShape experts = new DecoderShape(16, 32, 2, 4, 2, 8, 48, 64, 100, 1e-6, false, false)
+                .with(new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(32, 3, 8, true)));
         Weights ofExperts = Weights.random(experts, 4);
         GeneratorConfig config = new GeneratorConfig(
                 "g",

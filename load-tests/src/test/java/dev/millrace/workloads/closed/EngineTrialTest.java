@@ -99,20 +99,8 @@ class EngineTrialTest {
 
     @Test
     void shouldMeasureTheGapWithAndWithoutTheRoutingReplayed() {
-        DecoderShape experts = new DecoderShape(
-                40,
-                16,
-                2,
-                2,
-                2,
-                8,
-                24,
-                64,
-                100,
-                1e-6,
-                false,
-                false,
-                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 8, true)));
+        DecoderShape experts = new DecoderShape(40, 16, 2, 2, 2, 8, 24, 64, 100, 1e-6, false, false)
+                .with(new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(6, 2, 8, true)));
         Weights weights = Weights.random(experts, 1);
         MismatchTrial trial = new MismatchTrial(
                 Engine.cpu(), weights, new EnginePlan(4, 5, 16, 4, 64, WeightPlacement.AUTO, Precision.F32, 6));

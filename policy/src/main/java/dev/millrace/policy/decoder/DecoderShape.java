@@ -78,39 +78,7 @@ public record DecoderShape(
         }
     }
 
-    /** A decoder whose tensors are cut only where no buffer holds them. */
-    public DecoderShape(
-            int vocabSize,
-            int hiddenSize,
-            int layers,
-            int heads,
-            int kvHeads,
-            int headSize,
-            int intermediateSize,
-            int maxPositions,
-            double ropeTheta,
-            double rmsNormEps,
-            boolean tiedHead,
-            boolean qkvBias,
-            DecoderTraits traits) {
-        this(
-                vocabSize,
-                hiddenSize,
-                layers,
-                heads,
-                kvHeads,
-                headSize,
-                intermediateSize,
-                maxPositions,
-                ropeTheta,
-                rmsNormEps,
-                tiedHead,
-                qkvBias,
-                traits,
-                TensorSpec.MOST_ELEMENTS);
-    }
-
-    /** The plain decoder. */
+    /** The plain decoder, whose tensors are cut only where no buffer holds them. */
     public DecoderShape(
             int vocabSize,
             int hiddenSize,
@@ -137,7 +105,27 @@ public record DecoderShape(
                 rmsNormEps,
                 tiedHead,
                 qkvBias,
-                DecoderTraits.PLAIN);
+                DecoderTraits.PLAIN,
+                TensorSpec.MOST_ELEMENTS);
+    }
+
+    /** Returns the same decoder with other traits. */
+    public DecoderShape with(DecoderTraits others) {
+        return new DecoderShape(
+                vocabSize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias,
+                others,
+                maxTensorElements);
     }
 
     /**

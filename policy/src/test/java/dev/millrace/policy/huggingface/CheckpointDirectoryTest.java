@@ -51,7 +51,7 @@ class CheckpointDirectoryTest {
     Path directory;
 
     private static DecoderShape with(boolean qkvBias, DecoderTraits traits) {
-        return new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, qkvBias, traits);
+        return new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, qkvBias).with(traits);
     }
 
     @ParameterizedTest

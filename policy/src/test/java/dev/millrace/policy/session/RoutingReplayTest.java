@@ -161,20 +161,9 @@ class RoutingReplayTest {
 
     @Test
     void shouldBeNearerToAnEngineOfAnotherPrecisionWhereItsRoutingIsReplayed() {
-        DecoderShape many = new DecoderShape(
-                11,
-                32,
-                2,
-                4,
-                2,
-                8,
-                20,
-                96,
-                100,
-                1e-6,
-                false,
-                false,
-                new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(12, 2, 16, true)));
+        DecoderShape many = new DecoderShape(11, 32, 2, 4, 2, 8, 20, 96, 100, 1e-6, false, false)
+                .with(new DecoderTraits(
+                        new RopeScaling.None(), false, false, true, 0, 0, new Experts(12, 2, 16, true)));
         Weights ofMany = RaggedBatches.weights(many, 1);
         int[][] sequences = RaggedBatches.tokens(many, 5, new int[] {40, 40, 40, 40});
         SequenceBatch scored = new SequenceBatch(sequences, new int[] {1, 1, 1, 1});

@@ -38,19 +38,8 @@ import org.junit.jupiter.api.Test;
 /** Through which experts tokens go in a step: the router's, the generator's, or those of the step's start. */
 class RoutingReplayStepTest {
     private static final DecoderShape SHAPE = new DecoderShape(
-            SyntheticRollouts.SHAPE.vocabSize(),
-            8,
-            2,
-            2,
-            1,
-            4,
-            8,
-            24,
-            100,
-            1e-6,
-            false,
-            false,
-            new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(5, 2, 6, true)));
+                    SyntheticRollouts.SHAPE.vocabSize(), 8, 2, 2, 1, 4, 8, 24, 100, 1e-6, false, false)
+            .with(new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(5, 2, 6, true)));
 
     private final Weights weights = Weights.random(SHAPE, 1);
     private final Weights others = Weights.random(SHAPE, 2);
