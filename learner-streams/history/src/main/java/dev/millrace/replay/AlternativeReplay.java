@@ -1,15 +1,16 @@
 package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.ratio.BlockSums;
-import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.ratio.TokenBlock;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.staleness.VersionSpan;
+import dev.millrace.replay.DecidedFigures.Advantages;
+import dev.millrace.replay.DecidedFigures.CountingTokens;
+import dev.millrace.replay.DecidedFigures.KeptTokens;
+import dev.millrace.replay.DecidedFigures.StepSize;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
@@ -93,9 +94,7 @@ final class AlternativeReplay {
 
     DecidedFigures figures(StageFacts facts, Decision decision, LearnerBatch batch) {
         TokenBatch left = decision.left();
-        KeptTokens tokens = keptTokens(facts, decision);
         Counted counted = new Counted(facts, decision);
-        CountingTokens counting = CountingTokens.of(facts, decision);
         long changed = 0;
         double absolute = 0;
         for (int s = 0; s < left.sequenceCount(); s++) {
@@ -105,22 +104,15 @@ final class AlternativeReplay {
         return new DecidedFigures(
                 new MaskedShare(facts.tokens().trainedTokens(), facts.tokens().trainedTokens() - left.trainedTokens()),
                 counted.sequences,
-                tokens.changedWeights(),
-                tokens.meanWeight(),
-                tokens.maxWeight(),
-                decision.essRatio().orElse(Double.NaN),
-                decision.essRatioTruncated().orElse(Double.NaN),
-                decision.stepScale(),
-                decision.secondMoment().orElse(Double.NaN),
-                tokens.k1(),
-                tokens.k3(),
-                tokens.chiSquare(),
-                counting.zeroWeights(),
-                counting.chiSquare(),
-                counting.gradientPower(),
-                absolute / Math.max(1, left.sequenceCount()),
-                changed,
-                counted.breakdown());
+                counted.breakdown(),
+                keptTokens(facts, decision),
+                CountingTokens.of(facts, decision),
+                new StepSize(
+                        decision.essRatio().orElse(Double.NaN),
+                        decision.essRatioTruncated().orElse(Double.NaN),
+                        decision.stepScale(),
+                        decision.secondMoment().orElse(Double.NaN)),
+                new Advantages(absolute / Math.max(1, left.sequenceCount()), changed));
     }
 
     private KeptTokens keptTokens(StageFacts facts, Decision decision) {
@@ -217,84 +209,6 @@ final class AlternativeReplay {
 
         MaskBreakdown breakdown() {
             return new MaskBreakdown(byLag, byLength, bySign);
-        }
-    }
-
-    /**
-     * Trained tokens with a weight.
-     *
-     * @param zeroWeights trained tokens without one
-     * @param chiSquare mean squared ratio proximal/behavior, minus 1; NaN without tokens
-     * @param gradientPower mean over trained tokens of (weight · advantage)² · (1 - probability)²; NaN without tokens
-     */
-    record CountingTokens(long zeroWeights, double chiSquare, double gradientPower) {
-
-        static CountingTokens of(StageFacts facts, Decision decision) {
-            TokenBatch left = decision.left();
-            float[] proximal = facts.vector(StageInput.PROXIMAL);
-            float[] behavior = facts.vector(StageInput.BEHAVIOR);
-            float[] advantages = decision.perToken();
-            long counting = 0;
-            double squares = 0;
-            double power = 0;
-            for (int t = 0; t < advantages.length; t++) {
-                float weight = decision.weights()[t];
-                if (left.isTrained(t) && weight != 0) {
-                    double force = weight * advantages[t] * -Math.expm1(proximal[t]);
-                    power += force * force;
-                    squares += Math.exp(2.0 * ((double) proximal[t] - behavior[t]));
-                    counting++;
-                }
-            }
-            return new CountingTokens(
-                    left.trainedTokens() - counting, squares / counting - 1, power / left.trainedTokens());
-        }
-    }
-
-    /**
-     * Divergence and importance weights over the tokens kept by a correction; zeros without tokens. Computes three of
-     * the diagnostics' numbers at a quarter of their cost.
-     *
-     * @param k1 mean of -log ratio
-     * @param k3 mean of ratio - 1 - log ratio
-     * @param chiSquare mean squared ratio minus 1
-     * @param changedWeights weights other than the ratio
-     */
-    record KeptTokens(
-            double k1, double k3, double chiSquare, double meanWeight, double maxWeight, long changedWeights) {
-
-        /**
-         * @param weights one per packed token, not negative
-         * @param changed how many are not the ratio
-         * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
-         */
-        static KeptTokens of(TokenBatch kept, LogRatio ratio, float[] weights, long changed) {
-            TokenBlock block = new TokenBlock();
-            double logRatios = 0;
-            double k3 = 0;
-            double squares = 0;
-            double sum = 0;
-            double largest = 0;
-            for (int s = 0; s < kept.sequenceCount(); s++) {
-                for (int t = kept.start(s); kept.trainedTokens(s) > 0 && t < kept.end(s); t += TokenBlock.CAPACITY) {
-                    int end = Math.min(t + TokenBlock.CAPACITY, kept.end(s));
-                    block.load(kept, ratio, s, t, end);
-                    logRatios += block.logRatioSum();
-                    k3 += BlockSums.sum(block.k3, block.size());
-                    squares += block.ratioSquares();
-                    int size = 0;
-                    for (int i = t; i < end; i++) { // no branch: which tokens are masked no branch predictor can know
-                        block.scratch[size] = weights[i];
-                        size += kept.trained(i);
-                    }
-                    largest = Math.max(largest, BlockSums.max(block.scratch, size));
-                    sum += BlockSums.sum(block.scratch, size);
-                }
-            }
-            double n = kept.trainedTokens();
-            return n == 0
-                    ? new KeptTokens(0, 0, 0, 0, 0, changed)
-                    : new KeptTokens(-logRatios / n, k3 / n, squares / n - 1.0, sum / n, largest, changed);
         }
     }
 }

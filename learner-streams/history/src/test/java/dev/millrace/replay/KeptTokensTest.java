@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
-import dev.millrace.replay.AlternativeReplay.KeptTokens;
+import dev.millrace.replay.DecidedFigures.KeptTokens;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 

@@ -102,11 +102,11 @@ class WhatIfTest {
                 .replay(2, steps::add);
 
         assertThat(steps).allMatch(ReplayedStep::isAsRecorded);
-        assertThat(steps.get(0).figures().get(0).changedAdvantages()).isZero();
+        assertThat(steps.get(0).figures().get(0).advantages().changed()).isZero();
         // one of two was better than the other, and now is worse by as much
-        assertThat(steps.get(0).figures().get(1).changedAdvantages()).isEqualTo(2);
-        assertThat(steps.get(0).figures().get(1).meanAbsoluteAdvantage())
-                .isEqualTo(steps.get(0).figures().get(0).meanAbsoluteAdvantage());
+        assertThat(steps.get(0).figures().get(1).advantages().changed()).isEqualTo(2);
+        assertThat(steps.get(0).figures().get(1).advantages().meanAbsolute())
+                .isEqualTo(steps.get(0).figures().get(0).advantages().meanAbsolute());
         assertThat(opposite.comparison().rollouts()).isEqualTo(6);
         assertThat(opposite.comparison().sumOther())
                 .isEqualTo(-opposite.comparison().sumRecorded());
@@ -163,8 +163,8 @@ class WhatIfTest {
 
         assertThat(figures.sequences()).isEqualTo(new MaskedShare(2, 1));
         assertThat(figures.tokens()).isEqualTo(new MaskedShare(6, 3));
-        assertThat(figures.meanWeight()).isEqualTo(1.0); // the remaining sequence is on policy
-        assertThat(figures.k3()).isCloseTo(0, within(1e-9));
+        assertThat(figures.kept().meanWeight()).isEqualTo(1.0); // the remaining sequence is on policy
+        assertThat(figures.kept().k3()).isCloseTo(0, within(1e-9));
         assertThat(figures.breakdown().sequencesBySign())
                 .containsEntry(1L, new MaskedShare(1, 1))
                 .containsEntry(-1L, new MaskedShare(1, 0));
@@ -181,7 +181,7 @@ class WhatIfTest {
                 .figures()
                 .get(1);
         assertThat(figures.tokens()).isEqualTo(new MaskedShare(6, 6));
-        assertThat(figures.meanWeight()).isZero();
+        assertThat(figures.kept().meanWeight()).isZero();
     }
 
     @Test

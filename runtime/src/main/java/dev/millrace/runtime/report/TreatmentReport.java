@@ -196,10 +196,10 @@ public final class TreatmentReport {
         if (trial.isMended(course)) {
             return "ends the alarm on the recorded batches";
         }
-        return course.last().isEmpty()
+        return course.diagnoses().last().isEmpty()
                 ? "leaves nothing of the last batch to train on"
                 : "does not end the alarm; the last step then shows "
-                        + course.last().get().cause().title();
+                        + course.diagnoses().last().get().cause().title();
     }
 
     /** A row for each number, a column for each algorithm. */
@@ -222,7 +222,10 @@ public final class TreatmentReport {
     private static List<Row> rows(List<TrialCourse> courses) {
         List<Row> rows = new ArrayList<>();
         rows.add(row("steps with this alarm", courses, course -> String.valueOf(course.causeSteps())));
-        rows.add(row("steps with any alarm", courses, course -> String.valueOf(course.alarmSteps())));
+        rows.add(row(
+                "steps with any alarm",
+                courses,
+                course -> String.valueOf(course.diagnoses().alarmSteps())));
         rows.add(row(
                 "tokens masked or without weight",
                 courses,
@@ -301,7 +304,7 @@ public final class TreatmentReport {
                 .objectNode()
                 .put("name", course.name())
                 .put("cause_steps", course.causeSteps())
-                .put("alarm_steps", course.alarmSteps())
+                .put("alarm_steps", course.diagnoses().alarmSteps())
                 .put("tokens", course.tokens().of())
                 .put("tokens_masked", course.tokens().masked())
                 .put("tokens_lost", course.lost())
@@ -309,8 +312,10 @@ public final class TreatmentReport {
                 .put("sequences_masked", course.sequences().masked())
                 .put("guarded_steps", course.guardedSteps())
                 .put("mends", isMended);
-        course.firstAlarm().ifPresent(batch -> json.put("first_alarm", batch));
-        course.last().ifPresent(last -> json.put("last", last.cause().title()));
+        course.diagnoses().firstAlarm().ifPresent(batch -> json.put("first_alarm", batch));
+        course.diagnoses()
+                .last()
+                .ifPresent(last -> json.put("last", last.cause().title()));
         Arrays.stream(TrialFigure.values())
                 .forEach(figure -> course.mean(figure)
                         .ifPresent(mean -> json.put(figure.name().toLowerCase(Locale.ROOT), mean)));

@@ -107,17 +107,17 @@ public final class RedecidedBatch {
                 .put("tokens_masked", figures.tokens().masked())
                 .put("sequences", figures.sequences().of())
                 .put("sequences_masked", figures.sequences().masked())
-                .put("changed_weights", figures.changedWeights())
-                .put("mean_weight", orNull(figures.meanWeight()))
-                .put("max_weight", orNull(figures.maxWeight()))
-                .put("ess", isStarved ? null : orNull(figures.essRatio()))
-                .put("ess_truncated", isStarved ? null : orNull(figures.essRatioTruncated()))
-                .put("step_scale", orNull(figures.stepScale()))
-                .put("second_moment", orNull(figures.secondMoment()))
-                .put("k1", orNull(figures.k1()))
-                .put("k3", orNull(figures.k3()))
-                .put("chi_square", orNull(figures.chiSquare()))
-                .put("changed_advantages", figures.changedAdvantages());
+                .put("changed_weights", figures.kept().changedWeights())
+                .put("mean_weight", orNull(figures.kept().meanWeight()))
+                .put("max_weight", orNull(figures.kept().maxWeight()))
+                .put("ess", isStarved ? null : orNull(figures.step().essRatio()))
+                .put("ess_truncated", isStarved ? null : orNull(figures.step().essRatioTruncated()))
+                .put("step_scale", orNull(figures.step().scale()))
+                .put("second_moment", orNull(figures.step().secondMoment()))
+                .put("k1", orNull(figures.kept().k1()))
+                .put("k3", orNull(figures.kept().k3()))
+                .put("chi_square", orNull(figures.kept().chiSquare()))
+                .put("changed_advantages", figures.advantages().changed());
     }
 
     static ObjectNode json(StageReport report) {

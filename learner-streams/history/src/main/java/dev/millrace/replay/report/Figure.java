@@ -31,27 +31,43 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
                     "masked_sequences",
                     "masked sequences (share)",
                     f -> f.sequences().fraction()),
-            new Figure<>("ess_ratio", "ESS ratio, raw weights", DecidedFigures::essRatio),
-            new Figure<>("ess_ratio_truncated", "ESS ratio, truncated weights", DecidedFigures::essRatioTruncated),
-            new Figure<>("step_scale", "factor on the step", DecidedFigures::stepScale),
-            new Figure<>("mean_weight", "mean weight of trained tokens", DecidedFigures::meanWeight),
-            new Figure<>("max_weight", "largest weight", DecidedFigures::maxWeight),
+            new Figure<>("ess_ratio", "ESS ratio, raw weights", f -> f.step().essRatio()),
+            new Figure<>(
+                    "ess_ratio_truncated",
+                    "ESS ratio, truncated weights",
+                    f -> f.step().essRatioTruncated()),
+            new Figure<>("step_scale", "factor on the step", f -> f.step().scale()),
+            new Figure<>(
+                    "mean_weight",
+                    "mean weight of trained tokens",
+                    f -> f.kept().meanWeight()),
+            new Figure<>("max_weight", "largest weight", f -> f.kept().maxWeight()),
             new Figure<>(
                     "changed_weights",
                     "weights truncated or zeroed (share)",
                     f -> f.tokens().of() == 0
                             ? 0
-                            : (double) f.changedWeights() / f.tokens().of()),
-            new Figure<>("second_moment", "second moment before its mask (M2)", DecidedFigures::secondMoment),
-            new Figure<>("k1", "KL by k1, trained tokens", DecidedFigures::k1),
-            new Figure<>("k3", "KL by k3, trained tokens", DecidedFigures::k3),
-            new Figure<>("chi_square", "chi-square, trained tokens", DecidedFigures::chiSquare),
+                            : (double) f.kept().changedWeights() / f.tokens().of()),
+            new Figure<>(
+                    "second_moment",
+                    "second moment before its mask (M2)",
+                    f -> f.step().secondMoment()),
+            new Figure<>("k1", "KL by k1, trained tokens", f -> f.kept().k1()),
+            new Figure<>("k3", "KL by k3, trained tokens", f -> f.kept().k3()),
+            new Figure<>(
+                    "chi_square", "chi-square, trained tokens", f -> f.kept().chiSquare()),
             new Figure<>(
                     "gradient_power",
                     "gradient power by a forward pass, trained tokens",
-                    DecidedFigures::gradientPower),
-            new Figure<>("mean_absolute_advantage", "mean |advantage|", DecidedFigures::meanAbsoluteAdvantage),
-            new Figure<>("changed_advantages", "advantages other than recorded", f -> f.changedAdvantages()));
+                    f -> f.counting().gradientPower()),
+            new Figure<>(
+                    "mean_absolute_advantage",
+                    "mean |advantage|",
+                    f -> f.advantages().meanAbsolute()),
+            new Figure<>(
+                    "changed_advantages",
+                    "advantages other than recorded",
+                    f -> f.advantages().changed()));
 
     static final List<Figure<VariantStep>> TRAINED = List.of(
             new Figure<>("batch_reward", "reward of the batch that was learnt from", VariantStep::batchReward),

@@ -155,8 +155,8 @@ public final class ReplayTotals {
             total.tokens = total.tokens.plus(figures.tokens());
             total.sequences = total.sequences.plus(figures.sequences());
             total.breakdown = total.breakdown.plus(figures.breakdown());
-            if (!Double.isNaN(figures.essRatio())) {
-                total.leastEss = Math.min(total.leastEss, figures.essRatio());
+            if (!Double.isNaN(figures.step().essRatio())) {
+                total.leastEss = Math.min(total.leastEss, figures.step().essRatio());
             }
             step.diagnoses().get(a).ifPresent(diagnosis -> {
                 total.causes.merge(diagnosis.cause(), 1, Integer::sum);

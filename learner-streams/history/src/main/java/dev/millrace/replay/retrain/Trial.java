@@ -45,15 +45,15 @@ public record Trial(
             return course.guardedSteps() > 0 && recorded.guardedSteps() == 0;
         }
         return steps > 0
-                && course.last().isPresent()
+                && course.diagnoses().last().isPresent()
                 && !course.endsWith(cause)
-                && course.last().get().branches().stream()
+                && course.diagnoses().last().get().branches().stream()
                         .noneMatch(branch -> branch.cause().compareTo(cause) < 0 && !recorded.endsWith(branch.cause()));
     }
 
     /** How often the alarm clears without a patch. */
     public AlarmPersistence unpatched() {
-        return AlarmPersistence.of(recorded.causeAt());
+        return AlarmPersistence.of(recorded.diagnoses().causeAt());
     }
 
     /** The first, so smallest, patch that clears the cause. */

@@ -21,10 +21,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Tried batches under one algorithm.
  *
- * @param causeAt whether the tree names the cause, by step, most severe or not
- * @param alarmSteps steps with any cause
- * @param firstAlarm of these
- * @param last diagnosis at the last step; empty without trainable tokens
+ * @param diagnoses of its steps
  * @param tokens trainable, and masked of these
  * @param zeroWeights trained tokens with weight 0
  * @param sequences with trainable tokens, and wholly masked of these
@@ -33,22 +30,32 @@ import org.jspecify.annotations.Nullable;
  */
 public record TrialCourse(
         String name,
-        List<Boolean> causeAt,
-        int alarmSteps,
-        OptionalLong firstAlarm,
-        Optional<Diagnosis> last,
+        Diagnoses diagnoses,
         MaskedShare tokens,
         long zeroWeights,
         MaskedShare sequences,
         int guardedSteps,
         Map<TrialFigure, Double> means) {
     public TrialCourse {
-        causeAt = List.copyOf(causeAt);
         means = means.isEmpty() ? Map.of() : Collections.unmodifiableMap(new EnumMap<>(means));
     }
 
+    /**
+     * Diagnoses by step.
+     *
+     * @param causeAt whether the tree names the cause, by step, most severe or not
+     * @param alarmSteps steps with any cause
+     * @param firstAlarm of these
+     * @param last diagnosis at the last step; empty without trainable tokens
+     */
+    public record Diagnoses(List<Boolean> causeAt, int alarmSteps, OptionalLong firstAlarm, Optional<Diagnosis> last) {
+        public Diagnoses {
+            causeAt = List.copyOf(causeAt);
+        }
+    }
+
     public int causeSteps() {
-        return (int) causeAt.stream().filter(at -> at).count();
+        return (int) diagnoses.causeAt().stream().filter(at -> at).count();
     }
 
     /** Trainable tokens without effect: masked, or without a weight. */
@@ -63,7 +70,7 @@ public record TrialCourse(
 
     /** True if the tree names a cause at the last step. */
     public boolean endsWith(Cause cause) {
-        return last.stream()
+        return diagnoses.last().stream()
                 .flatMap(diagnosis -> diagnosis.branches().stream())
                 .map(Branch::cause)
                 .anyMatch(cause::equals);
@@ -98,7 +105,7 @@ public record TrialCourse(
                 });
             }
             tokens = tokens.plus(figures.tokens());
-            zeroWeights += figures.zeroWeights();
+            zeroWeights += figures.counting().zeroWeights();
             sequences = sequences.plus(figures.sequences());
             guardedSteps += isGuarded ? 1 : 0;
             last = step.diagnoses().get(alternative).orElse(null);
@@ -118,10 +125,7 @@ public record TrialCourse(
             }
             return new TrialCourse(
                     name,
-                    causeAt,
-                    alarmSteps,
-                    firstAlarm,
-                    Optional.ofNullable(last),
+                    new Diagnoses(causeAt, alarmSteps, firstAlarm, Optional.ofNullable(last)),
                     tokens,
                     zeroWeights,
                     sequences,
@@ -132,26 +136,35 @@ public record TrialCourse(
 
     /** Means compared between the recorded run and a patch. */
     public enum TrialFigure {
-        ESS("effective sample size, raw weights", (figures, facts) -> known(figures.essRatio())),
-        SECOND_MOMENT("second moment before its mask", (figures, facts) -> known(figures.secondMoment())),
-        CHI_SQUARE("chi-square of the tokens that count", (figures, facts) -> known(figures.countingChiSquare())),
+        ESS(
+                "effective sample size, raw weights",
+                (figures, facts) -> known(figures.step().essRatio())),
+        SECOND_MOMENT(
+                "second moment before its mask",
+                (figures, facts) -> known(figures.step().secondMoment())),
+        CHI_SQUARE(
+                "chi-square of the tokens that count",
+                (figures, facts) -> known(figures.counting().chiSquare())),
         K3(
                 "KL (k3) of what is trained on",
                 (figures, facts) ->
                         figures.tokens().masked() == figures.tokens().of()
                                 ? OptionalDouble.empty()
-                                : known(figures.k3())),
+                                : known(figures.kept().k3())),
         REJECTED("tokens rejected", (figures, facts) -> facts.rejected()),
         BANDED("tokens outside of a band", (figures, facts) -> facts.banded()),
         CHANGED_WEIGHTS(
                 "weights truncated or set to 0",
                 (figures, facts) -> figures.tokens().of() == 0
                         ? OptionalDouble.empty()
-                        : OptionalDouble.of((double) figures.changedWeights()
+                        : OptionalDouble.of((double) figures.kept().changedWeights()
                                 / figures.tokens().of())),
         CLIPPED("tokens clipped within the step", (figures, facts) -> facts.clipFraction()),
-        STEP_SCALE("factor on the step", (figures, facts) -> known(figures.stepScale())),
-        GRADIENT_POWER("gradient power by a forward pass", (figures, facts) -> known(figures.gradientPower()));
+        STEP_SCALE(
+                "factor on the step", (figures, facts) -> known(figures.step().scale())),
+        GRADIENT_POWER(
+                "gradient power by a forward pass",
+                (figures, facts) -> known(figures.counting().gradientPower()));
 
         private final String title;
         private final BiFunction<DecidedFigures, StepFacts, OptionalDouble> of;

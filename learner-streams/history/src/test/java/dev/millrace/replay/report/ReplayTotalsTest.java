@@ -23,22 +23,11 @@ class ReplayTotalsTest {
         DecidedFigures figures = new DecidedFigures(
                 new MaskedShare(10, 1),
                 new MaskedShare(2, 1),
-                0,
-                1,
-                1,
-                ess,
-                1,
-                1,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                0,
-                breakdown);
+                breakdown,
+                new DecidedFigures.KeptTokens(0, 0, 0, 1, 1, 0),
+                new DecidedFigures.CountingTokens(0, 0, 0),
+                new DecidedFigures.StepSize(ess, 1, 1, 0),
+                new DecidedFigures.Advantages(0, 0));
         return new ReplayedStep(
                 batch,
                 batch + 1,
