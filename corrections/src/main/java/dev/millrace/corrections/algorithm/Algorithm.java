@@ -1,8 +1,10 @@
 package dev.millrace.corrections.algorithm;
 
 import dev.millrace.corrections.CorrectionUnit;
+import dev.millrace.corrections.advantage.Distillation;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.kl.KlConfig;
+import dev.millrace.corrections.length.PassAtKFigure;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.m2po.SecondMomentFigure;
 import dev.millrace.corrections.objective.LossAggregation;
@@ -101,6 +103,7 @@ public record Algorithm(
         }
         requireAdvantage(objective, advantage);
         requireOneSign(objective, advantage, kl);
+        requireRewardsRead(advantage, rewards, kl);
         requireRatios(objective, weights, ess);
         if (mode == Mode.BYPASS) {
             requireNothingCompared(rewards, advantage, rejection, masks, objective, weights, ess);
@@ -203,6 +206,22 @@ public record Algorithm(
                     + " gives the tokens of a sequence advantages of their own; choose an advantage with one per sequence,"
                     + " such as grpo, or another objective");
         }
+    }
+
+    private static void requireRewardsRead(AdvantageEstimator advantage, List<RewardStage> rewards, KlConfig kl) {
+        if (!(advantage instanceof Distillation distillation && distillation.outcomeWeight() == 0)) {
+            return;
+        }
+        Optional<String> shaping = kl instanceof KlConfig.InReward
+                ? Optional.of("kl.kind=in_reward")
+                : rewards.stream()
+                        .filter(stage -> !(stage instanceof PassAtKFigure))
+                        .map(stage -> "rewards: " + stage.name())
+                        .findFirst();
+        shaping.ifPresent(shapes -> {
+            throw new IllegalArgumentException("advantage.kind=distillation reads no rewards at outcome_weight=0, and "
+                    + shapes + " changes them; raise advantage.outcome_weight, or leave the latter out");
+        });
     }
 
     private static void requirePenaltyWeighedOnce(KlConfig kl, Mode mode, Objective objective, WeightStage weights) {

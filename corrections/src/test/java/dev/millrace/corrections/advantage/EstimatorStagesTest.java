@@ -20,6 +20,7 @@ import dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline.Scope;
 import dev.millrace.corrections.vcpo.Opob;
 import dev.millrace.corrections.vcpo.WeightedAverage;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -41,6 +42,7 @@ class EstimatorStagesTest {
         return StageFacts.of(TURNS, new double[] {3, 1})
                 .vector(StageInput.BEHAVIOR, new float[] {-1, -1, NAN, -1, -1, -1})
                 .vector(StageInput.PROXIMAL, new float[] {-0.5f, -1, NAN, -2, -1, -1})
+                .vector(StageInput.TEACHER, new float[] {-1, -0.5f, NAN, -2, -1, -3})
                 .vector(StageInput.VALUES, new float[] {0.5f, 0.5f, NAN, 0.5f, 0.25f, 0.25f})
                 .vector(StageInput.ENTROPIES, new float[] {0.5f, 0.25f, NAN, 1, 0.5f, 2})
                 .vector(StageInput.SQUARED_PROBABILITIES, new float[] {0.5f, 0.5f, NAN, 0.5f, 0.5f, 0.5f})
@@ -63,6 +65,8 @@ class EstimatorStagesTest {
                 new PassAtKAdvantage(1, false),
                 MaxRl.defaults(),
                 RlZvp.defaults(),
+                Distillation.defaults(),
+                FailureDistillation.defaults(),
                 BatchMean.defaults(),
                 SoftMaximum.defaults(),
                 ReinforcePlusPlusBaseline.defaults(),
@@ -107,6 +111,7 @@ class EstimatorStagesTest {
         for (StageInput vector : List.of(
                 StageInput.BEHAVIOR,
                 StageInput.PROXIMAL,
+                StageInput.TEACHER,
                 StageInput.VALUES,
                 StageInput.ENTROPIES,
                 StageInput.SQUARED_PROBABILITIES,
@@ -157,6 +162,120 @@ class EstimatorStagesTest {
                         within(1e-7f));
         assertThatThrownBy(() -> new RlZvp(0, 0.5)).hasMessageContaining("alpha must be finite and above 0: 0.0");
         assertThatThrownBy(() -> new RlZvp(0.1, Double.NaN)).hasMessageContaining("correct_above must be finite: NaN");
+    }
+
+    /** Groups of 1 and 0 with a tool's token between, and of 0, 0 and 1; log-ratios of the teacher 1, -1, 2, 0.5, -40, 3, -2. */
+    private static Decision taught(AdvantageEstimator estimator) {
+        TokenBatch batch = new TokenBatch(
+                new int[] {0, 1, 4, 6, 7, 8}, new byte[] {1, 1, 0, 1, 1, 1, 1, 1}, new int[] {0, 0, 1, 1, 1});
+        StageFacts facts = StageFacts.of(batch, new double[] {1, 0, 0, 0, 1})
+                .vector(StageInput.PROXIMAL, new float[] {-2, -1, NAN, -3, -1, -1, -4, -1})
+                .vector(StageInput.TEACHER, new float[] {-1, -2, NAN, -1, -0.5f, -41, -1, -3})
+                .build();
+        return StageBatch.decide(facts, List.of(estimator));
+    }
+
+    @Test
+    void shouldTakeATeacherAgainstThePolicyForAdvantages() {
+        Decision alone = taught(Distillation.defaults());
+        assertThat(alone.perToken())
+                .as("nothing of rewards, and a token that the teacher would never write counts 20")
+                .containsExactly(1, -1, 0, 2, 0.5f, -20, 3, -2);
+        assertThat(last(alone).values()).containsEntry("reverse_kl", -(1 - 1 + 2 + 0.5 - 20 + 3 - 2) / 7);
+
+        float apart = (float) (0.5 / (Math.sqrt(0.5) + 1e-6));
+        float[] added = taught(new Distillation(2)).perToken();
+        assertThat(new float[] {added[0], added[1], added[3]})
+                .containsExactly(new float[] {1 + 2 * apart, -1 - 2 * apart, 2 - 2 * apart}, within(1e-6f));
+        assertThatThrownBy(() -> new Distillation(-1))
+                .hasMessageContaining("outcome_weight must be finite and at least 0: -1.0");
+    }
+
+    @Test
+    void shouldTeachWrongAnswersToHardPromptsAndRewardTheRest() {
+        // group 1 is solved once of three: 0.5, -20 and 3 have mean -5.5 and deviation √((6² + 14.5² + 8.5²) / 2)
+        double deviation = Math.sqrt((36 + 210.25 + 72.25) / 2);
+        float[] taught = taught(FailureDistillation.defaults()).perToken();
+        float apart = (float) (0.5 / (Math.sqrt(0.5) + 1e-6));
+        assertThat(taught)
+                .containsExactly(
+                        new float[] {
+                            apart,
+                            -apart,
+                            0,
+                            -apart,
+                            (float) (6 / deviation),
+                            (float) (-14.5 / deviation),
+                            (float) (8.5 / deviation),
+                            (float) (2.0 / 3 / (Math.sqrt(1.0 / 3) + 1e-6))
+                        },
+                        within(1e-6f));
+
+        // of 0.5 and 3 the mean is 1.75 and the deviation 1.25 √2
+        float[] first = taught(new FailureDistillation(0.5, 0.5, 1)).perToken();
+        assertThat(new float[] {first[4], first[5], first[6]})
+                .containsExactly(new float[] {(float) -Math.sqrt(0.5), 0, (float) Math.sqrt(0.5)}, within(1e-6f));
+        assertThat(taught(new FailureDistillation(0.3, 0.5, 0)).perToken()[4])
+                .as("a third is not less than 0.3")
+                .isNegative();
+        assertThatThrownBy(() -> new FailureDistillation(0, 0.5, 0)).hasMessageContaining("solve_rate_below must be");
+        assertThatThrownBy(() -> new FailureDistillation(0.5, 0.5, -1)).hasMessageContaining("horizon must be");
+        assertThatThrownBy(() -> new FailureDistillation(0.5, Double.NaN, 0))
+                .hasMessageContaining("correct_above must be finite: NaN");
+    }
+
+    /** Over every token of a policy, each as likely as it is: the derivative by a logit is π_i (A_i − Σ_j π_j A_j). */
+    @Test
+    void shouldHaveTheGradientOfTheReverseDivergence() {
+        double[] logits = {0.3, -1, 0.8};
+        double[] teacher = {Math.log(0.2), Math.log(0.5), Math.log(0.3)};
+        double[] own = logSoftmax(logits);
+        float[] advantages = StageBatch.decide(
+                        StageFacts.of(
+                                        new TokenBatch(new int[] {0, 1, 2, 3}, new byte[] {1, 1, 1}, new int[3]),
+                                        new double[3])
+                                .vector(StageInput.PROXIMAL, floats(own))
+                                .vector(StageInput.TEACHER, floats(teacher))
+                                .build(),
+                        List.of(Distillation.defaults()))
+                .perToken();
+        double mean = 0;
+        for (int i = 0; i < 3; i++) {
+            mean += Math.exp(own[i]) * advantages[i];
+        }
+        for (int i = 0; i < 3; i++) {
+            double[] up = logits.clone();
+            double[] down = logits.clone();
+            up[i] += 1e-5;
+            down[i] -= 1e-5;
+            double slope = (divergence(logSoftmax(up), teacher) - divergence(logSoftmax(down), teacher)) / 2e-5;
+            assertThat(Math.exp(own[i]) * (advantages[i] - mean)).isCloseTo(-slope, within(1e-6));
+        }
+    }
+
+    private static double[] logSoftmax(double[] logits) {
+        double sum = 0;
+        for (double logit : logits) {
+            sum += Math.exp(logit);
+        }
+        double normaliser = Math.log(sum);
+        return Arrays.stream(logits).map(logit -> logit - normaliser).toArray();
+    }
+
+    private static double divergence(double[] policy, double[] teacher) {
+        double sum = 0;
+        for (int i = 0; i < policy.length; i++) {
+            sum += Math.exp(policy[i]) * (policy[i] - teacher[i]);
+        }
+        return sum;
+    }
+
+    private static float[] floats(double[] values) {
+        float[] floats = new float[values.length];
+        for (int i = 0; i < values.length; i++) {
+            floats[i] = (float) values[i];
+        }
+        return floats;
     }
 
     @Test

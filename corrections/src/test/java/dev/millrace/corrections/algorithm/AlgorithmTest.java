@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.Distillation;
 import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.kl.CoefficientConfig;
@@ -12,6 +13,8 @@ import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlDivergence;
 import dev.millrace.corrections.kl.KlWeighting;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.length.PassAtKFigure;
+import dev.millrace.corrections.length.UniformLengthPenalty;
 import dev.millrace.corrections.m2po.M2po;
 import dev.millrace.corrections.objective.Anchor;
 import dev.millrace.corrections.objective.Aspo;
@@ -243,6 +246,27 @@ class AlgorithmTest {
         refused(() -> topr.with(a -> a.advantage(Gae.defaults())), "advantage.kind=gae", "such as grpo");
         assertThat(topr.with(a -> a.kl(KlConfig.InReward.defaults())).objective())
                 .isEqualTo(new Topr());
+    }
+
+    @Test
+    void shouldRefuseToShapeRewardsThatNobodyReads() {
+        Algorithm distilled = PLAIN.with(a -> a.advantage(Distillation.defaults()));
+        refused(
+                () -> distilled.with(a -> a.rewards(UniformLengthPenalty.defaults())),
+                "reads no rewards at outcome_weight=0",
+                "rewards: uniform_length",
+                "raise advantage.outcome_weight");
+        refused(() -> distilled.with(a -> a.kl(KlConfig.InReward.defaults())), "kl.kind=in_reward changes them");
+        refused(
+                () -> Algorithm.variant("bypass_ppo_clip").with(a -> a.advantage(Distillation.defaults())),
+                "distillation has nothing to compare them with");
+        assertThat(distilled.with(a -> a.rewards(PassAtKFigure.defaults())).rewards())
+                .hasSize(1);
+        assertThat(PLAIN.with(a -> a.advantage(new Distillation(1))
+                                .rewards(UniformLengthPenalty.defaults())
+                                .kl(KlConfig.InReward.defaults()))
+                        .inputs())
+                .contains(StageInput.TEACHER);
     }
 
     /**

@@ -4,6 +4,8 @@ import dev.millrace.api.catalogue.BuiltIn;
 import dev.millrace.api.catalogue.Door;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.advantage.BatchMean;
+import dev.millrace.corrections.advantage.Distillation;
+import dev.millrace.corrections.advantage.FailureDistillation;
 import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.Gdpo;
 import dev.millrace.corrections.advantage.Gpg;
@@ -133,6 +135,14 @@ public final class AlgorithmParts implements BuiltIn {
                             "rl_zvp",
                             RlZvp.defaults(),
                             "the reward against the mean of its group, and the entropy of tokens where rewards are equal"),
+                    kind(
+                            "distillation",
+                            Distillation.defaults(),
+                            "the log-prob of a teacher against the policy's own, and the reward at a weight"),
+                    kind(
+                            "failure_distillation",
+                            FailureDistillation.defaults(),
+                            "a teacher's log-probs for wrong answers to hard prompts, the reward for the rest"),
                     kind("batch_mean", BatchMean.defaults(), "the reward against the mean of the batch"),
                     kind("gae", Gae.defaults(), "generalised advantages of recorded values"),
                     kind(

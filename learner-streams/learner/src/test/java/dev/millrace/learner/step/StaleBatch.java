@@ -79,6 +79,7 @@ final class StaleBatch implements AutoCloseable {
                             ? List.of(new VersionSpan(1L, 0, tokens))
                             : List.of(new VersionSpan(0L, 0, tokens / 2), new VersionSpan(1L, tokens / 2, tokens)));
             trajectory.put("reference_log_probs", trajectory.getBehaviorLogProbs());
+            trajectory.put("teacher_log_probs", trajectory.getBehaviorLogProbs());
             trajectory.put("behavior_log_probs", PackedFloats.of(byAnotherEngine(trajectory)));
             trajectory.put("turns", List.of(turn(0, 1), turn(1, tokens)));
             trajectory.put("credit", credit(tokens));
