@@ -1,9 +1,12 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.corrections.advantage.Distillation;
+import dev.millrace.corrections.advantage.FailureDistillation;
 import dev.millrace.corrections.advantage.RlZvp;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
+import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.generator.staleness.StalenessControllerConfig;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
@@ -77,13 +80,19 @@ final class FlowRules {
                     + "; a batch with a group that stays short would be given up, so lower algorithm.advantage.k or raise the"
                     + " latter");
         }
-        if (algorithm.advantage() instanceof RlZvp && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
-            throw new ConfigException(
-                    "algorithm.advantage.kind is rl_zvp, which learns from groups with equal rewards, and"
-                            + " topology.groups.zero_variance="
-                            + topology.groups().zeroVariance().name().toLowerCase(Locale.ROOT)
-                            + " removes them; set topology.groups.zero_variance=keep, or algorithm.advantage.kind=grpo");
+        if (learnsFromEqualRewards(algorithm.advantage()) && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
+            throw new ConfigException("algorithm.advantage.kind is "
+                    + algorithm.advantage().name() + ", which learns from groups with equal rewards, and"
+                    + " topology.groups.zero_variance="
+                    + topology.groups().zeroVariance().name().toLowerCase(Locale.ROOT)
+                    + " removes them; set topology.groups.zero_variance=keep, or algorithm.advantage.kind=grpo");
         }
+    }
+
+    private static boolean learnsFromEqualRewards(AdvantageEstimator advantage) {
+        return advantage instanceof RlZvp
+                || advantage instanceof Distillation
+                || advantage instanceof FailureDistillation;
     }
 
     private static boolean needsRecordedReference(KlConfig kl) {

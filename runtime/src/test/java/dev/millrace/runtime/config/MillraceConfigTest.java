@@ -216,6 +216,24 @@ class MillraceConfigTest {
     }
 
     @Test
+    void shouldDistilFromATeacherThatScores() {
+        ConfigLayers layers = new ConfigLayers().set("algorithm.advantage.kind=distillation");
+        assertThatThrownBy(layers::resolve)
+                .hasMessage(
+                        "algorithm: stage distillation reads teacher log-probs, and topology.join.teacher is false; set"
+                                + " it to true, and scorer.teacher to a policy, or leave the stage out");
+        layers.set("topology.join.teacher=true").set("topology.groups.zero_variance=resample");
+        assertThatThrownBy(layers::resolve)
+                .hasMessageContainingAll(
+                        "algorithm.advantage.kind is distillation, which learns from groups with equal rewards",
+                        "topology.groups.zero_variance=resample removes them");
+        layers.set("topology.groups.zero_variance=keep");
+        assertThatThrownBy(() -> layers.resolve().requireTrainable())
+                .hasMessageContainingAll("topology.join.teacher is true", "scorer.teacher names no policy");
+        layers.set("scorer.teacher.version=0").resolve().requireTrainable();
+    }
+
+    @Test
     void shouldRefuseToStartWithAnAdvantageThatNeedsLargerGroupsThanMayCome() {
         ConfigLayers layers = new ConfigLayers().set("algorithm.advantage.kind=pass_at_k");
         assertThat(layers.resolve().algorithm().advantage()).isEqualTo(PassAtKAdvantage.defaults());
