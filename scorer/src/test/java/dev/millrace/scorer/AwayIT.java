@@ -262,7 +262,7 @@ class AwayIT {
                 run.feed(),
                 IncPrompts.defaults().task(),
                 new StalenessControllerConfig(
-                        19, 8, 4, 5, SamplingConfig.defaults(), 0, 2, 1, 2, QuarantineConfig.defaults(), 0),
+                        19, 8, 4, 5, SamplingConfig.defaults(), 0, 2, 1, 0, 2, QuarantineConfig.defaults(), 0),
                 new SimpleMeterRegistry(),
                 Clock.systemUTC());
     }

@@ -46,6 +46,9 @@ final class ReleasedSamples {
 
     private final WaitingBatches waiting;
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
+    /** Hard prompts of batches that wait. */
+    private final TreeMap<Long, List<ResampleRequest>> hard = new TreeMap<>();
+
     private long nextOrdinal;
     private long underWay;
     private long released;
@@ -109,6 +112,15 @@ final class ReleasedSamples {
     /** A request that waited to be released once more is. */
     Optional<ResampleRequest> takeResample() {
         return Optional.ofNullable(resample.poll());
+    }
+
+    /** Hard prompts of batches that were consumed since the last call. */
+    List<ResampleRequest> takeHard() {
+        Map<Long, List<ResampleRequest>> consumed = hard.headMap(waiting.settledThrough(), true);
+        List<ResampleRequest> taken =
+                consumed.values().stream().flatMap(List::stream).toList();
+        consumed.clear();
+        return taken;
     }
 
     /** A prompt is to be released once more before new ones; false if there is no room. */
@@ -258,7 +270,9 @@ final class ReleasedSamples {
                 samples.add(sample);
             }
         }
-        if (!waiting.add(batch.batchId(), batch.offset(), samples)) {
+        if (waiting.add(batch.batchId(), batch.offset(), samples)) {
+            hard.put(batch.batchId(), batch.hard());
+        } else {
             unknown++;
         }
         settleBatches();

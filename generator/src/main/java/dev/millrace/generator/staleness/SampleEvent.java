@@ -36,8 +36,10 @@ sealed interface SampleEvent {
      * Samples reached a batch.
      *
      * @param offset where the batch lies
+     * @param hard prompts that are to be released once more when the batch is consumed
      */
-    record Batched(long batchId, long offset, List<SampleName> samples) implements SampleEvent {}
+    record Batched(long batchId, long offset, List<SampleName> samples, List<ResampleRequest> hard)
+            implements SampleEvent {}
 
     /** A batch was consumed and made no version. */
     record Starved(long batchId) implements SampleEvent {}

@@ -34,6 +34,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.DoubleSummaryStatistics;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -124,7 +126,7 @@ public final class StalenessController implements AutoCloseable {
         this.gate = new StalenessCapacity(config.eta(), config.batchSequences(), config.groupSize());
         this.pulse = connection.alarms().begin("admission");
         this.log = new ControllerLog(connection);
-        this.events = new SampleEvents(connection);
+        this.events = new SampleEvents(connection, config);
         this.refusals = new RefusalPause(
                 (long) config.deadLetterLimitBatches() * config.batchSequences(), config.batchSequences());
         this.generators = new GeneratorWatch(connection, config.quarantine(), clock);
@@ -260,9 +262,7 @@ public final class StalenessController implements AutoCloseable {
                             + " change the task, or set topology.groups.zero_variance=keep");
         }
         if (left.reason().equals(RESAMPLE)) {
-            RequestName.parse(left.sample().groupId())
-                    .filter(name -> name.attempt() < config.maxResamples())
-                    .map(name -> new ResampleRequest(name.prompt(), name.attempt() + 1))
+            events.again(left.sample().groupId())
                     .filter(samples::addResample)
                     .ifPresent(added -> meters.resampled());
         }
@@ -280,6 +280,7 @@ public final class StalenessController implements AutoCloseable {
     }
 
     private void release(long admittedVersion) {
+        samples.takeHard().stream().filter(samples::addResample).forEach(added -> meters.resampled());
         List<ControllerLog.Outgoing> outgoing = new ArrayList<>(again(admittedVersion));
         long groups = refusals.mayRelease(System.nanoTime())
                 ? Math.min(MAX_PROMPTS_PER_TRANSACTION, gate.releasableGroups(samples.underWay()))
@@ -539,6 +540,7 @@ public final class StalenessController implements AutoCloseable {
 
         private final RunTopics topics;
         private final RunIdentity run;
+        private final StalenessControllerConfig config;
         private final Deserializer<Outcome> outcomes;
         private final Deserializer<PromptRequest> prompts;
         private final Deserializer<Rollout> rollouts;
@@ -546,9 +548,10 @@ public final class StalenessController implements AutoCloseable {
         private final Deserializer<TrainingStep> steps;
         private final Deserializer<Serving> servings;
 
-        SampleEvents(LogConnection connection) {
+        SampleEvents(LogConnection connection, StalenessControllerConfig config) {
             this.topics = connection.topics();
             this.run = connection.run();
+            this.config = config;
             this.outcomes = AvroSerde.of(Outcome.class, connection.registry()).deserializer();
             this.prompts =
                     AvroSerde.of(PromptRequest.class, connection.registry()).deserializer();
@@ -602,7 +605,26 @@ public final class StalenessController implements AutoCloseable {
             for (BatchEntry entry : batch.getEntries()) {
                 named(entry.getRolloutId()).ifPresent(samples::add);
             }
-            return Optional.of(new SampleEvent.Batched(batch.getBatchId(), offset, samples));
+            return Optional.of(new SampleEvent.Batched(batch.getBatchId(), offset, samples, hard(batch)));
+        }
+
+        private List<ResampleRequest> hard(LearnerBatch batch) {
+            Map<String, DoubleSummaryStatistics> rewards = new LinkedHashMap<>();
+            for (BatchEntry entry : batch.getEntries()) {
+                rewards.computeIfAbsent(entry.getGroupId(), group -> new DoubleSummaryStatistics())
+                        .accept(entry.getReward());
+            }
+            return rewards.entrySet().stream()
+                    .filter(group -> group.getValue().getAverage() < config.resampleBelow())
+                    .flatMap(group -> again(group.getKey()).stream())
+                    .toList();
+        }
+
+        /** The next request for a group's prompt; empty if there were enough. */
+        private Optional<ResampleRequest> again(String groupId) {
+            return RequestName.parse(groupId)
+                    .filter(name -> name.attempt() < config.maxResamples())
+                    .map(name -> new ResampleRequest(name.prompt(), name.attempt() + 1));
         }
 
         private Optional<SampleEvent> ofStep(TrainingStep step) {

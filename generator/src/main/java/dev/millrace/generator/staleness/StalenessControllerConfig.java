@@ -11,8 +11,9 @@ package dev.millrace.generator.staleness;
  * @param firstVersionTimeoutMs timeout of the first version; 0 is {@code run.patience_seconds}
  * @param deadLetterLimitBatches batches of samples that may be dead-lettered, unfinished or in a failed batch without a
  *     new version; beyond it admission releases one batch a minute
- * @param maxResamples retries of a prompt whose rewards are all equal, with {@code topology.groups.zero_variance}
- *     {@code resample}
+ * @param maxResamples how often a prompt is released once more: because its rewards are all equal, with
+ *     {@code topology.groups.zero_variance} {@code resample}, or because of {@code resample_below}
+ * @param resampleBelow mean reward of a trained group below which its prompt is released once more; 0 for never
  * @param zeroVarianceLimitBatches batches of zero-variance samples without a new version before admission fails
  * @param quarantine when a generator goes into quarantine
  * @param releaseAgainAfterMs age at which admission looks for a missing sample and releases it again if the log lacks
@@ -27,6 +28,7 @@ public record StalenessControllerConfig(
         long firstVersionTimeoutMs,
         int deadLetterLimitBatches,
         int maxResamples,
+        double resampleBelow,
         int zeroVarianceLimitBatches,
         QuarantineConfig quarantine,
         long releaseAgainAfterMs) {
@@ -38,6 +40,13 @@ public record StalenessControllerConfig(
         atLeast(0, "first_version_timeout_ms", firstVersionTimeoutMs);
         atLeast(1, "dead_letter_limit_batches", deadLetterLimitBatches);
         atLeast(0, "max_resamples", maxResamples);
+        if (!(resampleBelow >= 0 && resampleBelow < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("resample_below must be finite and at least 0: " + resampleBelow);
+        }
+        if (resampleBelow > 0 && maxResamples == 0) {
+            throw new IllegalArgumentException("resample_below is " + resampleBelow
+                    + " and max_resamples is 0, so no prompt is released once more; raise the latter, or set the former to 0");
+        }
         atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
         atLeast(0, "release_again_after_ms", releaseAgainAfterMs);
         if (batchSequences % groupSize != 0) {
@@ -49,7 +58,7 @@ public record StalenessControllerConfig(
 
     public static StalenessControllerConfig defaults() {
         return new StalenessControllerConfig(
-                2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 32, QuarantineConfig.defaults(), 0);
+                2, 256, 8, 1, SamplingConfig.defaults(), 0, 4, 1, 0, 32, QuarantineConfig.defaults(), 0);
     }
 
     private static void atLeast(long bound, String key, long value) {

@@ -30,7 +30,7 @@ class ReleasedSamplesTest {
         for (int i = 0; i < 4; i++) {
             names.add(sample(group, i));
         }
-        return new SampleEvent.Batched(id, 100 + id, names);
+        return new SampleEvent.Batched(id, 100 + id, names, List.of());
     }
 
     @Test
@@ -244,7 +244,7 @@ class ReleasedSamplesTest {
                         names.add(sample(ordinal, i));
                     }
                 }
-                simulated.batched(new SampleEvent.Batched(version, version, names));
+                simulated.batched(new SampleEvent.Batched(version, version, names, List.of()));
                 simulated.consumedThrough(version);
                 version++;
             }
@@ -264,7 +264,7 @@ class ReleasedSamplesTest {
             case 1 -> simulated.refused(name);
             case 2 -> simulated.redriven(name);
             case 3 -> simulated.requestRefused(name.groupId());
-            default -> simulated.batched(new SampleEvent.Batched(group, 0, List.of(name)));
+            default -> simulated.batched(new SampleEvent.Batched(group, 0, List.of(name), List.of()));
         }
     }
 }

@@ -126,7 +126,7 @@ class ReleasedSamplesTwinTest {
                     case 8 -> {
                         long id = consumed + 1 + random.nextInt(3);
                         List<SampleName> names = List.of(name, sample(random.nextInt(GROUPS), random.nextInt(GROUP)));
-                        real.batched(new SampleEvent.Batched(id, id, names));
+                        real.batched(new SampleEvent.Batched(id, id, names, List.of()));
                         twin.batched(id, names);
                         real.consumedThrough(consumed); // says nothing new
                         twin.consumedThrough(consumed);
@@ -160,7 +160,7 @@ class ReleasedSamplesTwinTest {
                 .toList();
         ReleasedSamples after = new ReleasedSamples(kept, before.counts(Map.of()));
         after.consumedThrough(consumed);
-        twin.waiting.forEach((id, names) -> after.batched(new SampleEvent.Batched(id, id, names)));
+        twin.waiting.forEach((id, names) -> after.batched(new SampleEvent.Batched(id, id, names, List.of())));
         return after;
     }
 }

@@ -10,7 +10,7 @@ class StalenessControllerConfigTest {
     @Test
     void shouldRefuseABatchThatIsNoNumberOfGroups() {
         assertThatThrownBy(() -> new StalenessControllerConfig(
-                        1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults(), 0))
+                        1, 100, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 0, 32, QuarantineConfig.defaults(), 0))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageStartingWith("batch_sequences must be a multiple of group_size")
                 .hasMessageEndingWith("batch_sequences=100, group_size=8");
@@ -19,8 +19,15 @@ class StalenessControllerConfigTest {
     @Test
     void shouldRefuseValuesOutOfBounds() {
         assertThatThrownBy(() -> new StalenessControllerConfig(
-                        -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 32, QuarantineConfig.defaults(), 0))
+                        -1, 8, 8, 1, SamplingConfig.defaults(), 1000, 4, 1, 0, 32, QuarantineConfig.defaults(), 0))
                 .hasMessage("eta must be at least 0: -1");
+        assertThatThrownBy(() -> new StalenessControllerConfig(
+                        1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 0, 0.5, 32, QuarantineConfig.defaults(), 0))
+                .hasMessage("resample_below is 0.5 and max_resamples is 0, so no prompt is released once more; raise the"
+                        + " latter, or set the former to 0");
+        assertThatThrownBy(() -> new StalenessControllerConfig(
+                        1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 1, -1, 32, QuarantineConfig.defaults(), 0))
+                .hasMessage("resample_below must be finite and at least 0: -1.0");
         assertThatThrownBy(() -> new SamplingConfig(Double.NaN, 0, 1, 0.0, 0, 1, false, 0))
                 .hasMessage("temperature must be finite and above 0: NaN");
         assertThatThrownBy(() -> new SamplingConfig(1, -1, 1, 0.0, 0, 1, false, 0))

@@ -173,6 +173,37 @@ class StalenessControllerIT {
         }
     }
 
+    @Test
+    void shouldReleaseHardPromptsOnceMoreWhenTheirBatchIsConsumedAndOnlyThen() {
+        run.publish(0, 0);
+        try (StalenessController admission = admission(1, new SimpleMeterRegistry())) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            assertReleased(4);
+            batched(1, 0.25, "0-0", "0-1");
+            outcomesOf("0-2", "stale");
+            List<PromptRequest> requests = assertReleased(5);
+            assertThat(requests.get(4).getGroupId()).as("batch 0 waits for its step").isEqualTo("0-4");
+            role.stop();
+        }
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(1, meters)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            run.publish(1, 8);
+            assertThat(assertReleased(7))
+                    .extracting(PromptRequest::getGroupId)
+                    .endsWith("0-5-again-0-1", "0-6-again-1-1");
+            assertThat(meters.get("millrace.admission.resampled").counter().count())
+                    .isEqualTo(2);
+            batched(2, 0.25, "0-5-again-0-1", "0-3");
+            run.publish(2, 16);
+            assertThat(assertReleased(9))
+                    .as("one retry a prompt")
+                    .extracting(PromptRequest::getGroupId)
+                    .endsWith("0-7-again-3-1", "0-8");
+            role.stop();
+        }
+    }
+
     private void rewardedAlike(String groupId) {
         outcome(groupId + "/0", "resample");
         for (int sample = 1; sample < 4; sample++) {
@@ -647,7 +678,7 @@ class StalenessControllerIT {
     @Test
     void shouldSayThatThereIsNoPolicyWhenNoneAppears() {
         StalenessControllerConfig config = new StalenessControllerConfig(
-                0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 8, QuarantineConfig.defaults(), 0);
+                0, 8, 4, 5, SamplingConfig.defaults(), 300, 2, 1, 0, 8, QuarantineConfig.defaults(), 0);
         try (StalenessController admission = new StalenessController(
                 run.connection(), run.feed(), TASK, config, new SimpleMeterRegistry(), Clock.systemUTC())) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
@@ -675,6 +706,7 @@ class StalenessControllerIT {
                         20_000,
                         2,
                         1,
+                        0.5,
                         2,
                         QuarantineConfig.defaults(),
                         releaseAgainAfterMs),
@@ -704,12 +736,17 @@ class StalenessControllerIT {
 
     /** A batch of these groups, and the version made of it. */
     private void trained(long version, String... groups) {
+        batched(version, 1.0, groups);
+        run.publish(version, 8L * version);
+    }
+
+    private void batched(long version, double reward, String... groups) {
         String topic = run.connection().topics().batches();
         List<BatchEntry> entries = new ArrayList<>();
         for (String group : groups) {
             for (int sample = 0; sample < 4; sample++) {
                 entries.add(new BatchEntry(
-                        group + "/" + sample, group, 0, 0L, 0, 0L, 1.0, 0.5, 0L, 3, null, null, null, null));
+                        group + "/" + sample, group, 0, 0L, 0, 0L, reward, 0.5, 0L, 3, null, null, null, null));
             }
         }
         LearnerBatch batch = LearnerBatch.newBuilder()
@@ -727,7 +764,6 @@ class StalenessControllerIT {
                 .setAssembledAtMs(1)
                 .build();
         run.write(topic, "policy", run.bytes(LearnerBatch.class, topic, batch));
-        run.publish(version, 8L * version);
     }
 
     private void outcomesOf(String group, String reason) {

@@ -51,7 +51,7 @@ public enum KeyScope {
                 "task.tokenizer.directory"); // the same files under another path
 
         put(RUN, "admission.eta", "admission.batch_sequences", "admission.group_size", "admission.task_seed");
-        put(RUN, "admission.max_resamples", "admission.sampling");
+        put(RUN, "admission.max_resamples", "admission.resample_below", "admission.sampling");
         put(DEFAULT, "admission.first_version_timeout_ms");
         put(DEFAULT, "admission.dead_letter_limit_batches", "admission.zero_variance_limit_batches"); // alarms
         put(DEFAULT, "admission.quarantine", "admission.release_again_after_ms");
