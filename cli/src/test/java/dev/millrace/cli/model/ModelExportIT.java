@@ -194,8 +194,43 @@ class ModelExportIT {
                 .contains("holds an adapter (adapter_config.json) and no model");
     }
 
+    /** From other random weights of another shape: what the policy samples is at first improbable to the teacher. */
     @Test
     @Order(4)
+    void shouldTeachASmallerPolicyWhatItLearned() throws Exception {
+        train("teacher", 20);
+        Said said = export("teacher", folder.resolve("taught"));
+        assertThat(said.status).as(said.toString()).isZero();
+        train(
+                "student",
+                20,
+                "--seed",
+                "7",
+                "--set",
+                "model.layers=1",
+                "--set",
+                "topology.join.teacher=true",
+                "--set",
+                "scorer.teacher.directory=" + folder.resolve("taught"),
+                "--set",
+                "algorithm.advantage=distillation",
+                "--set",
+                "algorithm.entropy.bonus=0");
+
+        List<String> rows = Files.readAllLines(folder.resolve("student/steps.csv"));
+        int column = List.of(rows.get(0).split(",")).indexOf("stage.distillation.reverse_kl");
+        double[] divergence = rows.stream()
+                .skip(1)
+                .mapToDouble(row -> Double.parseDouble(row.split(",", -1)[column]))
+                .toArray();
+        assertThat(divergence).hasSize(20);
+        assertThat(divergence[19])
+                .as("nats per token: %s", Arrays.toString(divergence))
+                .isLessThan(0.5 * divergence[0]);
+    }
+
+    @Test
+    @Order(5)
     void shouldSayWhatCannotBeTakenFromAStartThatIsGone() throws Exception {
         Path model = folder.resolve("model");
         Files.move(model.resolve("model.safetensors"), folder.resolve("kept.safetensors"));
