@@ -109,22 +109,14 @@ class ConsumerProjectIT {
         Files.writeString(source, program);
         repository.build(
                 folder,
-                plugin("compiler") + ":compile",
-                plugin("dependency") + ":build-classpath",
+                StagedRepository.plugin("compiler") + ":compile",
+                StagedRepository.plugin("dependency") + ":build-classpath",
                 "-Dmdep.outputFile=" + folder.resolve("class-path"));
         return new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-cp",
                 folder.resolve("target/classes") + File.pathSeparator + Files.readString(folder.resolve("class-path")),
                 "example." + type.group(1)));
-    }
-
-    /** The plug-in that this build uses. */
-    private static String plugin(String name) throws IOException {
-        Matcher version = Pattern.compile("<artifactId>maven-" + name + "-plugin</artifactId><version>([^<]+)<")
-                .matcher(Files.readString(DocumentPages.ROOT.resolve("pom.xml")));
-        assertThat(version.find()).isTrue();
-        return "org.apache.maven.plugins:maven-" + name + "-plugin:" + version.group(1);
     }
 
     /** Names of the jars that the POM brings. */

@@ -10,6 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.jar.JarEntry;
 import java.util.jar.JarOutputStream;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
@@ -19,6 +21,9 @@ import java.util.stream.Stream;
 public final class StagedRepository {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final String VERSION = "0.1.0-SNAPSHOT";
+    private static final String LOCAL = System.getProperty(
+            "localRepository",
+            Path.of(System.getProperty("user.home"), ".m2", "repository").toString());
 
     private final Path repository;
 
@@ -50,21 +55,41 @@ public final class StagedRepository {
 
     /** Runs Maven on a project, offline; it must succeed. */
     public void build(Path project, String... goals) throws IOException, InterruptedException {
+        List<String> words =
+                new ArrayList<>(List.of("-o", "-Dmaven.repo.local=" + repository, "-Dmaven.repo.local.tail=" + LOCAL));
+        words.addAll(List.of(goals));
+        maven(project, words);
+    }
+
+    /** The jars of a project, from the repository of this build, which fetches what it lacks. */
+    public static String classPath(Path project) throws IOException, InterruptedException {
+        Path file = project.resolve("class-path");
+        maven(
+                project,
+                List.of(
+                        "-Dmaven.repo.local=" + LOCAL,
+                        plugin("dependency") + ":build-classpath",
+                        "-Dmdep.outputFile=" + file));
+        return Files.readString(file);
+    }
+
+    /** A plug-in of Maven's own in the version that this build uses. */
+    public static String plugin(String name) throws IOException {
+        Matcher version = Pattern.compile("<artifactId>maven-" + name + "-plugin</artifactId><version>([^<]+)<")
+                .matcher(Files.readString(ROOT.resolve("pom.xml")));
+        assertThat(version.find()).isTrue();
+        return "org.apache.maven.plugins:maven-" + name + "-plugin:" + version.group(1);
+    }
+
+    private static void maven(Path project, List<String> words) throws IOException, InterruptedException {
         Path log = Files.createTempFile(project, "maven", ".log");
-        List<String> words = new ArrayList<>(List.of(
+        List<String> command = new ArrayList<>(List.of(
                 ROOT.resolve("mvnw").toString(),
                 "-B",
-                "-o",
                 "-f",
-                project.resolve("pom.xml").toString(),
-                "-Dmaven.repo.local=" + repository,
-                "-Dmaven.repo.local.tail="
-                        + System.getProperty(
-                                "localRepository",
-                                Path.of(System.getProperty("user.home"), ".m2", "repository")
-                                        .toString())));
-        words.addAll(List.of(goals));
-        Process maven = new ProcessBuilder(words)
+                project.resolve("pom.xml").toString()));
+        command.addAll(words);
+        Process maven = new ProcessBuilder(command)
                 .redirectErrorStream(true)
                 .redirectOutput(log.toFile())
                 .start();
