@@ -2,6 +2,8 @@ package dev.millrace.cli.start;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -74,6 +76,27 @@ class DistributionIT {
                         home.getFileName() + "/NOTICE",
                         home.getFileName() + "/README.md",
                         home.getFileName() + "/config/millrace.yaml");
+    }
+
+    /** Annotations for compilers are resolved and not shipped. */
+    @Test
+    void shouldNameEveryJarInItsBillOfMaterials() throws IOException {
+        JsonNode bill =
+                new ObjectMapper().readTree(home.resolve("sbom.cdx.json").toFile());
+        Set<String> named = new TreeSet<>(Set.of(jar(bill.at("/metadata/component"))));
+        bill.path("components").forEach(part -> named.add(jar(part)));
+        Set<String> shipped = names(sizes(home.resolve("lib")), name -> true);
+
+        assertThat(named).containsAll(shipped);
+        named.removeAll(shipped);
+        assertThat(named).allMatch(name -> name.startsWith("jspecify-"));
+    }
+
+    private static String jar(JsonNode part) {
+        Matcher classifier = Pattern.compile("[?&]classifier=([^&]+)")
+                .matcher(part.path("purl").asText());
+        return part.path("name").asText() + "-" + part.path("version").asText()
+                + (classifier.find() ? "-" + classifier.group(1) : "") + ".jar";
     }
 
     @Test
