@@ -1,6 +1,7 @@
 package dev.millrace.cli.start;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -9,6 +10,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -97,6 +99,69 @@ class DistributionIT {
                 .matcher(part.path("purl").asText());
         return part.path("name").asText() + "-" + part.path("version").asText()
                 + (classifier.find() ? "-" + classifier.group(1) : "") + ".jar";
+    }
+
+    /**
+     * The image has no base here: folders of this machine stand in for one, beside a root that is read-only, for the image's user. That takes
+     * the right to mount.
+     */
+    @Test
+    void shouldTrainInTheImageWithoutRootOnAReadOnlyRoot() throws Exception {
+        Path image = Files.createDirectories(folder.resolve("image"));
+        assertThat(run(image, "tar", "-xf", TARGET.resolve("millrace-image.tar").toString())
+                        .status())
+                .isZero();
+        ObjectMapper json = new ObjectMapper();
+        JsonNode manifest =
+                json.readTree(image.resolve("manifest.json").toFile()).path(0);
+        JsonNode config = json.readTree(image.resolve("config.json").toFile()).path("config");
+        Path root = Files.createDirectories(image.resolve("root"));
+        for (JsonNode layer : manifest.path("Layers")) {
+            assertThat(run(root, "tar", "-xzpf", image.resolve(layer.asText()).toString())
+                            .status())
+                    .isZero();
+        }
+        assertThat(manifest.path("RepoTags").toString()).contains("\"millrace:latest\"");
+        assertThat(config.path("User").asText()).isEqualTo("10001:0");
+        assertThat(config.path("WorkingDir").asText()).isEqualTo("/runs");
+        assertThat(config.path("Entrypoint").toString()).isEqualTo("[\"/millrace/bin/millrace\"]");
+        assertThat(sizes(root.resolve("millrace"))).isEqualTo(sizes(home));
+        try (Stream<Path> files = Files.list(root)) {
+            assertThat(files.map(file -> file.getFileName().toString())).containsExactlyInAnyOrder("millrace", "runs");
+        }
+
+        assumeThat(run(folder, "unshare", "--mount", "true").status())
+                .as("the right to mount")
+                .isZero();
+        List<String> words = new ArrayList<>(List.of("unshare", "--mount", "bash", "-euc", """
+                mount --make-rprivate /
+                mount --bind "$0" "$0"
+                cd "$0"
+                mount --bind runs runs
+                for folder in usr etc opt dev proc; do
+                  mkdir $folder
+                  mount --rbind /$folder $folder
+                done
+                for folder in bin lib lib64; do ln -s usr/$folder $folder; done
+                mkdir tmp
+                mount -t tmpfs tmpfs tmp
+                mount -o remount,bind,ro "$0"
+                if touch millrace/lib/some.jar; then exit 9; fi
+                exec chroot . env -i PATH="$PATH" JAVA_HOME="$JAVA_HOME" "$@"
+                """, root.toString()));
+        config.path("Env").forEach(variable -> words.add(variable.asText()));
+        words.addAll(List.of("setpriv", "--reuid=10001", "--regid=0", "--clear-groups", "--no-new-privs"));
+        words.addAll(List.of("bash", "-c", "cd /runs && exec \"$0\" \"$@\""));
+        config.path("Entrypoint").forEach(word -> words.add(word.asText()));
+        words.addAll(List.of("train", "--plain", "--run-dir", "first", "--max-steps", "2"));
+        words.addAll(List.of("--set", "admission.batch_sequences=32", "--set", "topology.batch.sequences=32"));
+        Result result = run(folder, words.toArray(String[]::new));
+        assertThat(result.status()).as(result.output()).isZero();
+        assertThat(result.output()).containsPattern("steps +2 to version 2").contains("Read-only file system");
+        assertThat(root.resolve("runs/first/summary.json")).exists();
+        try (Stream<Path> files = Files.list(root.resolve("runs"))) {
+            assertThat(files.map(file -> file.getFileName().toString())).containsExactlyInAnyOrder(".cache", "first");
+        }
     }
 
     @Test
