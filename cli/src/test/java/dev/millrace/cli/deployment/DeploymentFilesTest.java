@@ -5,9 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.Main;
-import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.run.TopicsConfig;
-import dev.millrace.runtime.config.ConfigLayers;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -18,11 +16,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.yaml.snakeyaml.LoaderOptions;
@@ -35,7 +31,7 @@ class DeploymentFilesTest {
 
     static Stream<Path> yamlFiles() throws IOException {
         List<Path> found = new ArrayList<>();
-        for (String folder : List.of("docker", "kubernetes", "prometheus", "grafana")) {
+        for (String folder : List.of("docker", "prometheus", "grafana")) {
             try (Stream<Path> files = Files.walk(INFRA.resolve(folder))) {
                 files.filter(file -> file.toString().matches(".*\\.ya?ml")).forEach(found::add);
             }
@@ -45,7 +41,7 @@ class DeploymentFilesTest {
 
     @Test
     void shouldHaveFilesToCheck() throws IOException {
-        assertThat(yamlFiles()).hasSizeGreaterThanOrEqualTo(7);
+        assertThat(yamlFiles()).hasSizeGreaterThanOrEqualTo(5);
     }
 
     @ParameterizedTest
@@ -137,82 +133,17 @@ class DeploymentFilesTest {
         assertThat((int) environment.get("KAFKA_MESSAGE_MAX_BYTES")).isGreaterThanOrEqualTo(asked.maxRecordBytes());
     }
 
-    /** What Kubernetes and Compose start is understood, each role once and one that ends as a Job. */
     @Test
-    void shouldStartCommandsAndConfigurationsThatAreUnderstood() throws IOException {
-        Map<String, String> kinds = new TreeMap<>();
-        for (String file : List.of("kubernetes/millrace.yaml", "kubernetes/roles.yaml")) {
-            for (Object document : documents(INFRA.resolve(file))) {
-                JsonNode resource = new ObjectMapper().valueToTree(document);
-                for (JsonNode container : resource.at("/spec/template/spec/containers")) {
-                    List<String> words = words(container.path("args"));
-                    kinds.put(words.get(0), resource.path("kind").asText());
-                    assertThat(container.path("image").asText()).isEqualTo("millrace:latest");
-                    Main.commandLine().parseArgs(words.toArray(String[]::new));
-                    ConfigLayers layers = new ConfigLayers();
-                    for (int i = 1; i < words.size(); i++) {
-                        if (words.get(i - 1).equals("--set")) {
-                            layers.set(words.get(i));
-                        }
-                    }
-                    layers.resolve();
-                }
-                if (resource.at("/data").has("millrace.yaml")) {
-                    new ConfigLayers()
-                            .yaml(resource.at("/data").path("millrace.yaml").asText(), file)
-                            .resolve();
-                }
-            }
-        }
-        Map<?, ?> compose =
-                (Map<?, ?>) documents(INFRA.resolve("docker/compose.yaml")).get(0);
-        JsonNode command = new ObjectMapper().valueToTree(compose).at("/services/millrace/command");
-        Main.commandLine().parseArgs(words(command).toArray(String[]::new));
-
-        assertThat(kinds)
-                .isEqualTo(Map.of(
-                        "train", "Job",
-                        "learn", "Job",
-                        "admit", "Deployment",
-                        "generate", "Deployment",
-                        "score", "Deployment",
-                        "stream", "Deployment"));
-    }
-
-    private static List<String> words(JsonNode arguments) {
+    void shouldStartByComposeACommandThatIsUnderstood() throws IOException {
+        JsonNode service = new ObjectMapper()
+                .valueToTree(documents(INFRA.resolve("docker/compose.yaml")).get(0))
+                .at("/services/millrace");
         List<String> words = new ArrayList<>();
-        arguments.forEach(word -> words.add(word.asText().replaceAll("\\$\\(\\w+\\)", "a-1")));
-        return words;
-    }
+        service.path("command").forEach(word -> words.add(word.asText()));
+        Main.commandLine().parseArgs(words.toArray(String[]::new));
 
-    @Test
-    void shouldProbeThePortThatTheContainerOpens() throws IOException {
-        JsonNode all = new ObjectMapper().valueToTree(documents(INFRA.resolve("kubernetes/millrace.yaml")));
-        JsonNode container = all.path(2).at("/spec/template/spec/containers/0");
-        String port = container.at("/ports/0/containerPort").asText();
-        assertThat(container.path("args").toString()).contains("\"--metrics-port\",\"" + port + "\"");
-        for (String probe : List.of("startupProbe/livez", "livenessProbe/livez", "readinessProbe/readyz")) {
-            String[] parts = probe.split("/");
-            assertThat(container.path(parts[0]).path("httpGet"))
-                    .as(probe)
-                    .isEqualTo(new ObjectMapper()
-                            .createObjectNode()
-                            .put("path", "/" + parts[1])
-                            .put("port", "http"));
-        }
-        assertThat(Files.readString(INFRA.resolve("docker/compose.yaml"))).contains("/127.0.0.1/9464 ", "GET /readyz ");
-    }
-
-    @Test
-    void shouldListenForProbesFromOutsideThePodWithATokenThatTheContainerHas(@TempDir Path folder) throws IOException {
-        JsonNode all = new ObjectMapper().valueToTree(documents(INFRA.resolve("kubernetes/millrace.yaml")));
-        Path file = Files.writeString(
-                folder.resolve("millrace.yaml"), all.at("/0/data/millrace.yaml").asText());
-        HttpConfig http = new ConfigLayers().file(file).resolve().http();
-        assertThat(http.host()).isEqualTo("0.0.0.0");
-        assertThat(all.path(2).at("/spec/template/spec/containers/0/env").findValuesAsText("name"))
-                .contains(http.tokenVariable());
-        assertThat(all.at("/0/data/prometheus.yml").asText()).contains("/etc/prometheus/http/token");
+        assertThat(words).containsSequence("--metrics-port", "9464");
+        assertThat(service.at("/healthcheck/test").toString()).contains("/127.0.0.1/9464 ", "GET /readyz ");
     }
 
     private static List<Object> documents(Path file) throws IOException {
