@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from millrace_rl import Recorder
+from millrace_rl import Recorder, Refused
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 import recorder_hooks
@@ -25,6 +25,22 @@ class Strict(dict):
     def __getitem__(self, name):
         self.unread.discard(name)
         return super().__getitem__(name)
+
+
+class Tensor(list):
+    """As of torch, with the methods that are called."""
+
+    def __getitem__(self, at):
+        return Tensor(list.__getitem__(self, at))
+
+    def detach(self):
+        return self
+
+    def float(self):
+        return self
+
+    def tolist(self):
+        return list(self)
 
 
 class HooksTest(unittest.TestCase):
@@ -76,6 +92,117 @@ class HooksTest(unittest.TestCase):
         self.assertEqual((second["group"], second["mask"], second["advantages"], second["proximal_log_probs"], second["behavior_log_probs"]),
                          ("4", [1, 0, 1], [-0.5, 0, -0.5], [-0.25] * 3, [-2] * 3))
         self.assertFalse((self.folder / "5.jsonl").exists())
+
+    def test_should_record_the_steps_of_async_trl(self):
+        class Sample(types.SimpleNamespace):
+            pass
+
+        class Queue:
+            samples = [Sample(group_id=7, model_version=3, metrics={"reward": 1.0}), Sample(group_id=8, model_version=1, metrics={"reward": 0.0})]
+
+            def get(self, timeout):
+                assert timeout == 5
+                return self.samples.pop(0)
+
+            def qsize(self):
+                return len(self.samples)
+
+        class Trainer:  # one row of two sequences, the second behind the first, and two places of padding
+            accelerator, state = types.SimpleNamespace(sync_gradients=False), types.SimpleNamespace(global_step=4)
+            args, rollout_queue = types.SimpleNamespace(weight_sync_steps=2, temperature=0.7), Queue()
+
+            def get_train_dataloader(self):
+                self.drawn = [self.rollout_queue.get(timeout=5), self.rollout_queue.get(timeout=5)]
+                return self.rollout_queue.qsize()
+
+            def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
+                return model(input_ids=inputs["input_ids"], use_cache=False)["loss"]
+
+        trainer = recorder_hooks.of_async_trl(Trainer, self.recorder)()
+        self.assertEqual(trainer.get_train_dataloader(), 0)
+        metrics = {name: np.array([[sample.metrics[name] for sample in trainer.drawn]]) for name in trainer.drawn[0].metrics}
+        inputs = Strict(input_ids=np.array([[1, 5, 6, 2, 3, 7, 0, 0]]), attention_mask=np.array([[1, 1, 1, 1, 1, 1, 0, 0]]),
+                        completion_mask=np.array([[0, 1, 1, 0, 0, 1, 0, 0]]), position_ids=np.array([[0, 1, 2, 0, 1, 2, 0, 0]]),
+                        old_log_probs=np.array([[0, -1.0, -2.0, 0, 0, -3.0, 0, 0]]), metrics=metrics,
+                        advantages=np.array([[0.5, 0.5, 0.5, -0.5, -0.5, -0.5, 0, 0]]))
+        outputs = Strict(loss=0.25, log_probs=Tensor([[-0.1, -0.2, -9.0, -9.0, -0.3]]))
+        for sync in (False, True):
+            trainer.accelerator.sync_gradients = sync
+            self.assertEqual(trainer.compute_loss(lambda **given: outputs, inputs), 0.25)
+        self.assertEqual(inputs.unread | outputs.unread, set())
+        lines = self.lines(4)
+        self.assertEqual(len(lines), 4)
+        self.assertEqual([(line["group"], line["version"], line["reward"], line["temperature"]) for line in lines[:2]],
+                         [("7", 4, 1.0, 0.7), ("8", 0, 0.0, 0.7)])
+        self.assertEqual([(line["prompt_tokens"], line["response_tokens"], line["mask"], line["advantages"]) for line in lines[2:]],
+                         [([1], [5, 6], [1, 1], [0.5, 0.5]), ([2, 3], [7], [1], [-0.5])])
+        self.assertEqual([line["behavior_log_probs"] for line in lines[:2]], [[-1, -2], [-3]])
+        np.testing.assert_allclose([value for line in lines[:2] for value in line["proximal_log_probs"]], [-0.1, -0.2, -0.3], rtol=1e-6)
+
+    def test_should_join_what_prime_rl_ships_with_what_its_trainer_exports(self):
+        exports = self.folder / "token_exports"
+
+        class Sink:
+            progress = types.SimpleNamespace(step=3)
+
+            def __init__(self):
+                self.pending_batch, self.episode_by_trace = {}, {}
+
+            def add(self, trace_id, tokens, reward, policy):
+                trace = types.SimpleNamespace(id=trace_id, reward=reward)
+                self.pending_batch[trace_id] = [types.SimpleNamespace(token_ids=tokens, temperatures=[0.9] * len(tokens))]
+                self.episode_by_trace[trace_id] = types.SimpleNamespace(
+                    traces=[trace], group=types.SimpleNamespace(id="g"), run=types.SimpleNamespace(work=types.SimpleNamespace(policy=policy)))
+
+            def _trace(self, trace_id):
+                return next(trace for trace in self.episode_by_trace[trace_id].traces if trace.id == trace_id)
+
+            def process_batch(self):
+                for trace_id in ("a", "b"):
+                    del self.pending_batch[trace_id], self.episode_by_trace[trace_id]
+                return "batch"
+
+        sink = recorder_hooks.of_prime_rl(Sink, self.recorder, exports)()
+        sink.add("a", [1, 2, 3], 1.0, types.SimpleNamespace(start=1))
+        sink.add("b", [1, 4], 0.0, None)
+        sink.add("later", [1, 5], 0.5, None)
+        self.assertEqual(sink.process_batch(), "batch")
+        sink.record()
+        self.assertEqual(self.recorder.recorded, 0, "nothing is exported yet")
+        (exports / "step_3").mkdir(parents=True)
+        line = dict(token_ids=[1, 2, 3], loss_mask=[False, True, True], rl_weights=[None, None, None], advantages=[0, 0.5, 0.5],
+                    inference_logprobs=[0, -1, -2], trainer_logprobs=[0, -0.5, -1], entropy=[0, 1, 2])
+        other = {**line, "token_ids": [1, 4], "loss_mask": [False, True], "rl_weights": [0, 1], **{
+            name: line[name][:2] for name in ("advantages", "inference_logprobs", "trainer_logprobs", "entropy")}}
+        cut = {**other, "token_ids": [9, 9]}
+        (exports / "step_3" / "rank_0.jsonl").write_text("\n".join(map(json.dumps, (line, cut))))
+        (exports / "step_3" / "rank_1.jsonl").write_text(json.dumps(other))
+        (exports / "step_3" / "STABLE").touch()
+        sink.record()
+        first, second = self.lines(2)
+        self.assertEqual((first["group"], first["reward"], first["version"], first["temperature"]), ("g", 1.0, 1, 0.9))
+        self.assertEqual((first["mask"], first["prompt_tokens"], first["response_tokens"], first["advantages"]), ([1, 1], [1], [2, 3], [0.5, 0.5]))
+        self.assertEqual((first["behavior_log_probs"], first["proximal_log_probs"], first["entropies"]), ([-1, -2], [-0.5, -1], [1, 2]))
+        self.assertEqual((second["response_tokens"], second["reward"], "version" in second), ([4], 0.0, False))
+
+    def test_should_record_the_training_data_that_nemo_rl_logs(self):
+        logged = []
+        logger = types.SimpleNamespace(log_batched_dict_as_jsonl=lambda to_log, filename: logged.append(filename))
+        recorder_hooks.of_nemo_rl(logger, self.recorder, num_generations=1)
+        data = Strict(token_ids=[[1, 5, 6, 0], [2, 3, 7, 8]], input_lengths=[3, 4], token_loss_mask=[[0, 1, 1, 0], [0, 0, 1, 1]],
+                      sample_loss_mask=[1.0, 0.0], rewards=[1.0, 0.0], advantages=[[0.5] * 4, [-0.5] * 4],
+                      generation_logprobs=[[0, -1, -2, 0], [0, 0, -3, -4]], prev_logprobs=[[0, -0.5, -1, 0], [0, 0, -2, -3]])
+        logger.log_batched_dict_as_jsonl(data, "train_data_step3.jsonl")
+        logger.log_batched_dict_as_jsonl({}, "val_data_step3.jsonl")
+        self.assertEqual((logged, data.unread), (["train_data_step3.jsonl", "val_data_step3.jsonl"], set()))
+        first, second = self.lines(2)
+        self.assertEqual((first["group"], first["prompt_tokens"], first["response_tokens"], first["mask"], first["reward"]),
+                         ("3-0", [1], [5, 6], [1, 1], 1.0))
+        self.assertEqual((first["behavior_log_probs"], first["proximal_log_probs"], first["advantages"]), ([-1, -2], [-0.5, -1], [0.5, 0.5]))
+        self.assertEqual((second["group"], second["mask"], second["response_tokens"]), ("3-1", [0, 0], [7, 8]))
+        placeholder = {**data, "prev_logprobs": [[0.0] * 4] * 2}
+        with self.assertRaisesRegex(Refused, "proximal_log_probs is missing"):
+            logger.log_batched_dict_as_jsonl(placeholder, "train_data_step4.jsonl")
 
 
 if __name__ == "__main__":
