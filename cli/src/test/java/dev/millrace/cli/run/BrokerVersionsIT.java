@@ -53,8 +53,8 @@ class BrokerVersionsIT {
                 .as(Files.readString(said()))
                 .isZero();
         Process broker = start(java, "kafka.Kafka", settings);
-        try (Admin admin = Admin.create(Map.of(
-                "bootstrap.servers", address, "default.api.timeout.ms", Long.toString(LIMIT.toMillis())))) {
+        try (Admin admin = Admin.create(
+                Map.of("bootstrap.servers", address, "default.api.timeout.ms", Long.toString(LIMIT.toMillis())))) {
             assertThat(admin.describeCluster().nodes().get()).hasSize(1);
             train(address);
 

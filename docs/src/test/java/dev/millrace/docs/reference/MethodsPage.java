@@ -80,28 +80,94 @@ final class MethodsPage {
                     "",
                     "the length at which a prompt was first solved reliably is state per prompt; `rewards: anchor_length` takes the"
                             + " group's shortest correct answer"),
-            absent("distillation as a loss", "arXiv 2506.08946", "`kl: in_loss` against the teacher as `scorer.reference` is it; its gradient at the first update is that of `advantage: distillation` under token weights"),
-            absent("distillation over a teacher's distribution (GKD)", "arXiv 2306.13649", "a score has one log-prob per token, the sampled one's"),
-            absent("logit fusion", "Zhang et al. 2026", "a generator samples from one policy, and here two would be blended at every token; `weights: single_side_cap` and `shaped` are its weights"),
-            absent("k local updates before a version", "", "`algorithm.minibatches: k` over a batch k times as large makes k optimizer steps before a version; several batches behind one manifest would change restart, repair, rollback and the ledger, which read one"),
-            absent("replay buffer, prioritized replay", "arXiv 2604.08706, 2604.16918", "a rollout is trained on once, to which the ledger holds it; `algorithm.epochs` repeats a batch, `replay --retrain` a run"),
-            absent("PPO-EWMA's proximal policy", "Hilton et al. 2022 (arXiv 2110.00641); arXiv 2605.12070", "the average is a second set of weights in every checkpoint and restart; `missing_old_log_probs` recomputes under the version that sampled, interpolates or masks"),
-            absent("larger groups for hard prompts", "", "`admission.group_size` is one number by which batches and admission count; `admission.resample_below` releases a hard prompt again, as a group of its own"),
-            absent("curriculum by outcomes", "", "prompts are a function of seed and position, so that a restart goes on with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
-            absent("critic, explained variance, SAO", "arXiv 2607.07508", "a policy has no value head; `gae` reads values of a partner's records, and SAO's mask is `masks: dis`"),
-            absent("values of prefixes, VinePPO, segments by marginal utility", "arXiv 2410.01679", "they sample completions of an answer's prefixes, and a request begins with a prompt; rewards of turns and tokens act by `credit`"),
-            absent("RAE, SPO's value tracker", "arXiv 2506.24119, 2509.13232", "a baseline per role or prompt outlives a batch; stages remember nothing between batches"),
-            absent("MulIS", "notes by tongyx361", "needs a token's log-probs under every version that sampled part of its answer; scores have those of its own version and the newest"),
-            absent("ECHO", "arXiv 2609.20715", "its loss is on the environment's tokens, which are context and never trained on"),
-            absent("KL in the loss under a clipped ratio", "zoeyli.com", "clipped, its gradient stops where the policy has moved; `kl: in_loss` weighs by the whole ratio, bounded to e^20, and `in_reward` is clipped with the objective"),
-            absent("KL figures without forced tokens", "", "`masks: forced_token` takes them out of the update and of what is measured after it; generators force none"),
-            absent("QeRL", "arXiv 2510.11696", "its noise is scheduled over a run; `generator.precision: int8` quantizes by a fixed rule"),
-            absent("sampling in float16 or fp8", "arXiv 2510.26788", "the own engine has `f32`, `bf16` and `int8`; other engines bring their own by `engine.kind`"),
-            absent("staleness of a drafter (ReSpec)", "arXiv 2510.26475", "the own generator decodes without a drafter"),
-            absent("ratios after a tool's answer", "", "figures are per batch and lag; `weights: turn_geometric` weighs turns by themselves"),
-            absent("TV × χ² quadrant, correlation of probabilities as a meter", "", "`doctor` judges by k1, k3, χ² and the correlation, each with a bound of its own; steps record the moments of the log ratio"),
-            absent("lengths by difficulty while training", "", "held-out answers are binned by difficulty, `evaluate`; training groups are not"),
-            absent("conjectured laws: progress frontier over length, alarm at AUROC 0.9, bias by router flips, mismatch budget", "surveys", "they are claims about many runs; steps record the features, `doctor mismatch` measures flips, and `experiment lag-law` fits the lag law for sequence weights"),
+            absent(
+                    "distillation as a loss",
+                    "arXiv 2506.08946",
+                    "`kl: in_loss` against the teacher as `scorer.reference` is it; its gradient at the first update is that of `advantage: distillation` under token weights"),
+            absent(
+                    "distillation over a teacher's distribution (GKD)",
+                    "arXiv 2306.13649",
+                    "a score has one log-prob per token, the sampled one's"),
+            absent(
+                    "logit fusion",
+                    "Zhang et al. 2026",
+                    "a generator samples from one policy, and here two would be blended at every token; `weights: single_side_cap` and `shaped` are its weights"),
+            absent(
+                    "k local updates before a version",
+                    "",
+                    "`algorithm.minibatches: k` over a batch k times as large makes k optimizer steps before a version; several batches behind one manifest would change restart, repair, rollback and the ledger, which read one"),
+            absent(
+                    "replay buffer, prioritized replay",
+                    "arXiv 2604.08706, 2604.16918",
+                    "a rollout is trained on once, to which the ledger holds it; `algorithm.epochs` repeats a batch, `replay --retrain` a run"),
+            absent(
+                    "PPO-EWMA's proximal policy",
+                    "Hilton et al. 2022 (arXiv 2110.00641); arXiv 2605.12070",
+                    "the average is a second set of weights in every checkpoint and restart; `missing_old_log_probs` recomputes under the version that sampled, interpolates or masks"),
+            absent(
+                    "larger groups for hard prompts",
+                    "",
+                    "`admission.group_size` is one number by which batches and admission count; `admission.resample_below` releases a hard prompt again, as a group of its own"),
+            absent(
+                    "curriculum by outcomes",
+                    "",
+                    "prompts are a function of seed and position, so that a restart goes on with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
+            absent(
+                    "critic, explained variance, SAO",
+                    "arXiv 2607.07508",
+                    "a policy has no value head; `gae` reads values of a partner's records, and SAO's mask is `masks: dis`"),
+            absent(
+                    "values of prefixes, VinePPO, segments by marginal utility",
+                    "arXiv 2410.01679",
+                    "they sample completions of an answer's prefixes, and a request begins with a prompt; rewards of turns and tokens act by `credit`"),
+            absent(
+                    "RAE, SPO's value tracker",
+                    "arXiv 2506.24119, 2509.13232",
+                    "a baseline per role or prompt outlives a batch; stages remember nothing between batches"),
+            absent(
+                    "MulIS",
+                    "notes by tongyx361",
+                    "needs a token's log-probs under every version that sampled part of its answer; scores have those of its own version and the newest"),
+            absent(
+                    "ECHO",
+                    "arXiv 2609.20715",
+                    "its loss is on the environment's tokens, which are context and never trained on"),
+            absent(
+                    "KL in the loss under a clipped ratio",
+                    "zoeyli.com",
+                    "clipped, its gradient stops where the policy has moved; `kl: in_loss` weighs by the whole ratio, bounded to e^20, and `in_reward` is clipped with the objective"),
+            absent(
+                    "KL figures without forced tokens",
+                    "",
+                    "`masks: forced_token` takes them out of the update and of what is measured after it; generators force none"),
+            absent(
+                    "QeRL",
+                    "arXiv 2510.11696",
+                    "its noise is scheduled over a run; `generator.precision: int8` quantizes by a fixed rule"),
+            absent(
+                    "sampling in float16 or fp8",
+                    "arXiv 2510.26788",
+                    "the own engine has `f32`, `bf16` and `int8`; other engines bring their own by `engine.kind`"),
+            absent(
+                    "staleness of a drafter (ReSpec)",
+                    "arXiv 2510.26475",
+                    "the own generator decodes without a drafter"),
+            absent(
+                    "ratios after a tool's answer",
+                    "",
+                    "figures are per batch and lag; `weights: turn_geometric` weighs turns by themselves"),
+            absent(
+                    "TV × χ² quadrant, correlation of probabilities as a meter",
+                    "",
+                    "`doctor` judges by k1, k3, χ² and the correlation, each with a bound of its own; steps record the moments of the log ratio"),
+            absent(
+                    "lengths by difficulty while training",
+                    "",
+                    "held-out answers are binned by difficulty, `evaluate`; training groups are not"),
+            absent(
+                    "conjectured laws: progress frontier over length, alarm at AUROC 0.9, bias by router flips, mismatch budget",
+                    "surveys",
+                    "they are claims about many runs; steps record the features, `doctor mismatch` measures flips, and `experiment lag-law` fits the lag law for sequence weights"),
             absent(
                     "token match rate",
                     "",

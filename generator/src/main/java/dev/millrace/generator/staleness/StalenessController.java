@@ -262,9 +262,7 @@ public final class StalenessController implements AutoCloseable {
                             + " change the task, or set topology.groups.zero_variance=keep");
         }
         if (left.reason().equals(RESAMPLE)) {
-            events.again(left.sample().groupId())
-                    .filter(samples::addResample)
-                    .ifPresent(added -> meters.resampled());
+            events.again(left.sample().groupId()).filter(samples::addResample).ifPresent(added -> meters.resampled());
         }
     }
 

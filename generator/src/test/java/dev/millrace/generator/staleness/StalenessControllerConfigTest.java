@@ -23,8 +23,9 @@ class StalenessControllerConfigTest {
                 .hasMessage("eta must be at least 0: -1");
         assertThatThrownBy(() -> new StalenessControllerConfig(
                         1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 0, 0.5, 32, QuarantineConfig.defaults(), 0))
-                .hasMessage("resample_below is 0.5 and max_resamples is 0, so no prompt is released once more; raise the"
-                        + " latter, or set the former to 0");
+                .hasMessage(
+                        "resample_below is 0.5 and max_resamples is 0, so no prompt is released once more; raise the"
+                                + " latter, or set the former to 0");
         assertThatThrownBy(() -> new StalenessControllerConfig(
                         1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 1, -1, 32, QuarantineConfig.defaults(), 0))
                 .hasMessage("resample_below must be finite and at least 0: -1.0");

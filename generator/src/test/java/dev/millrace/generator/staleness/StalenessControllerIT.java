@@ -182,7 +182,9 @@ class StalenessControllerIT {
             batched(1, 0.25, "0-0", "0-1");
             outcomesOf("0-2", "stale");
             List<PromptRequest> requests = assertReleased(5);
-            assertThat(requests.get(4).getGroupId()).as("batch 0 waits for its step").isEqualTo("0-4");
+            assertThat(requests.get(4).getGroupId())
+                    .as("batch 0 waits for its step")
+                    .isEqualTo("0-4");
             role.stop();
         }
         MeterRegistry meters = new SimpleMeterRegistry();
