@@ -52,6 +52,7 @@ class ToolFormatTest {
         String arguments = "{\"x\":1E+400,\"y\":0.12345678901234567891}";
         Object given = Played.chat("{'role': 'assistant', 'tool_calls': [{'function': {'name': 'a', 'arguments': '"
                         + arguments.replace("\"", "\\'") + "'}}]}")
+                .prompt()
                 .conversation()
                 .messages()
                 .get(0)
