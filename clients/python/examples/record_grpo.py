@@ -4,8 +4,8 @@
     ./millrace import --records 'recorded/*.jsonl' --archive recorded.archive
     ./millrace doctor --archive recorded.archive
 
-The policy learns to answer three digits with each one's successor. It samples with weights that are --lag versions old, as an asynchronous
-trainer does.
+The policy learns to answer three digits with each one's successor. From step --stale-from on it samples with weights that are --lag versions
+old, as an asynchronous trainer does; before, with the newest.
 """
 
 import argparse
@@ -23,6 +23,10 @@ BEGIN, SEPARATOR, DIGITS = 10, 11, 3
 SHAPE = dict(vocab_size=12, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=16, intermediate_size=64,
              rope_theta=100.0, rms_norm_eps=1e-6, tie_word_embeddings=True, attention_bias=False)
 
+#: weights of tokens by their ratios of proximal to behavior policy
+CORRECTIONS = {"none": np.ones_like, "truncated": lambda ratios: np.minimum(ratios, 2),
+               "band": lambda ratios: np.where((ratios >= 0.5) & (ratios <= 5), ratios, 0)}
+
 
 def sampled(decoder, prompts, random):
     """Answers [B, DIGITS] and the log-probs of their tokens."""
@@ -37,17 +41,18 @@ def sampled(decoder, prompts, random):
     return tokens[:, -DIGITS:], np.stack(log_probs, 1)
 
 
-def train(recorder, steps, lag, groups=16, samples=8, rate=3e-3, seed=1):
-    """Mean reward of the last step."""
+def train(recorder, steps, lag, stale_from=0, correction="truncated", rate=3e-3, groups=16, samples=8, seed=1):
+    """Mean reward of each step."""
     random = np.random.default_rng(seed)
     weights = {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)).astype(np.float32) for name, dims in tensors(SHAPE)}
-    decoder, optimizer, versions = Decoder(SHAPE), AdamW(weights, {}, 0), []
+    decoder, optimizer, versions, means = Decoder(SHAPE), AdamW(weights, {}, 0), [], []
     for step in range(steps):
         versions = [*versions, {name: w.copy() for name, w in weights.items()}][-1 - lag:]
         digits = np.repeat(random.integers(0, 10, (groups, DIGITS)), samples, 0)
         count = len(digits)
         prompts = np.column_stack([np.full(count, BEGIN), digits, np.full(count, SEPARATOR)])
-        answers, behavior = sampled(decoder.load(versions[0]), prompts, random)
+        behind = min(step, lag if step >= stale_from else 0)
+        answers, behavior = sampled(decoder.load(versions[-1 - behind]), prompts, random)
         rewards = (answers == (digits + 1) % 10).mean(1)
         advantages = (rewards - rewards.reshape(groups, samples).mean(1).repeat(samples))
         sequences = np.column_stack([prompts, answers[:, :-1]])
@@ -55,19 +60,19 @@ def train(recorder, steps, lag, groups=16, samples=8, rate=3e-3, seed=1):
         rows = (np.arange(count)[:, None] * width + np.arange(width - DIGITS, width)).reshape(-1)
         given = weights, sequences, rows, answers.reshape(-1), np.ones(rows.size, np.float32)
 
-        def coefficients(log_probs):  # the policy gradient with the bounded ratio of proximal to behavior policy
-            ratios = np.minimum(np.exp(log_probs - behavior.reshape(-1)), 2)
-            return (-ratios * advantages.repeat(DIGITS) / rows.size).astype(np.float32)
+        def coefficients(log_probs):
+            corrected = CORRECTIONS[correction](np.exp(log_probs - behavior.reshape(-1)))
+            return (-corrected * advantages.repeat(DIGITS) / rows.size).astype(np.float32)
 
         proximal, gradients = decoder.gradient(*given, coefficients)
         norm = optimizer.step(weights, gradients, rate)
         recorder.step(
             {"group": [f"{step}-{i // samples}" for i in range(count)], "mask": np.ones_like(answers), "prompt_tokens": prompts,
              "response_tokens": answers, "behavior_log_probs": behavior, "proximal_log_probs": proximal.reshape(count, DIGITS),
-             "reward": rewards, "advantage": advantages, "version": np.full(count, max(0, step - lag))},
+             "reward": rewards, "advantage": advantages, "version": np.full(count, step - behind)},
             version=step, figures={"grad_norm": float(norm), "learning_rate": rate})
-        print(f"step {step}  reward {rewards.mean():.3f}", flush=True)
-    return rewards.mean()
+        means.append(rewards.mean())
+    return means
 
 
 def main():
@@ -77,9 +82,14 @@ def main():
     parser.add_argument("--run", help="id of the run")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--lag", type=int, default=1, help="versions by which the sampler is behind")
+    parser.add_argument("--stale-from", type=int, default=0, help="step from which on it is")
+    parser.add_argument("--correction", choices=CORRECTIONS, default="truncated")
+    parser.add_argument("--rate", type=float, default=3e-3, help="learning rate")
     args = parser.parse_args()
     with Recorder(args.bootstrap_servers, args.run, directory=args.directory) as recorder:
-        train(recorder, args.steps, args.lag)
+        means = train(recorder, args.steps, args.lag, args.stale_from, args.correction, args.rate)
+    for start in range(0, args.steps, 20):
+        print(f"steps {start:3} to {min(start + 20, args.steps) - 1:3}  reward {np.mean(means[start:start + 20]):.2f}")
     print(f"{recorder.recorded} steps recorded, {recorder.repeated} repeated, {recorder.dropped} dropped")
 
 

@@ -615,7 +615,8 @@ class _Log:
             version=step.version + 1, weights_sha256="", rollouts_trained=trained, rollouts_masked=len(rows) - trained,
             tokens_trained=int(stale.size), reward_mean=float(np.mean([row["reward"] for row in rows])),
             staleness_mean=mean if stale.size else None, staleness_max=oldest if stale.size else None,
-            learning_rate=step.figures.get("learning_rate", 0.0), metrics=step.figures, started_at_ms=now_ms, finished_at_ms=now_ms,
+            learning_rate=step.figures.get("learning_rate", 0.0),
+            metrics={"response_tokens_mean": sequences.bounds[-1] / len(rows), **step.figures}, started_at_ms=now_ms, finished_at_ms=now_ms,
             tokens_trainable=int(stale.size), rollouts_consumed=consumed + len(rows)))
 
     @staticmethod

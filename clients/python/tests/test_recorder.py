@@ -148,9 +148,10 @@ class RecorderTest(unittest.TestCase):
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
         self.addCleanup(sys.path.pop, 0)
         import record_grpo
-        with self.recorder(strict=True) as recorder, mock.patch("builtins.print"):
-            record_grpo.train(recorder, steps=3, lag=1, groups=2, samples=2)
-        self.assertEqual([line["version"] for line in self.lines(2)], [1] * 4)
+        with self.recorder(strict=True) as recorder:
+            means = record_grpo.train(recorder, steps=4, lag=2, stale_from=3, correction="none", groups=2, samples=2)
+        self.assertEqual(([line["version"] for line in self.lines(2)], [line["version"] for line in self.lines(3)]), ([2] * 4, [1] * 4))
+        self.assertAlmostEqual(means[3], np.mean([line["reward"] for line in self.lines(3)]))
         for line in self.lines(0):  # on policy, so the engines agree
             np.testing.assert_allclose(line["behavior_log_probs"], line["proximal_log_probs"], atol=1e-5)
 
@@ -293,13 +294,14 @@ class ClusterTest(unittest.TestCase):
         step, = self.cluster.read("training-log")
         self.assertEqual((step["version"], step["rollouts_trained"], step["rollouts_masked"], step["tokens_trained"]), (6, 2, 1, 3))
         self.assertEqual((step["learning_rate"], step["metrics"]["loss"], step["reward_mean"], step["weights_sha256"]), (0.125, 0.25, 1.0, ""))
+        self.assertEqual(step["metrics"]["response_tokens_mean"], 3)
 
     def test_should_write_the_bytes_that_the_plain_writer_makes(self):
         with mock.patch("time.time", lambda: 1.7e9), self.recorder(strict=True) as recorder:
             for version in (6, 7):
                 recorder.step(rich_rows(version), version=version, figures={"loss": 0.5, "learning_rate": 1e-6})
         for name, digest in (("rollouts", "9aa4b635329e5499"), ("scores", "96b713982a9bc95e"), ("trajectories", "db3e7e2beaeb1b35"),
-                             ("batches", "fdd428b7b711e8f0"), ("training-log", "7a57b88d0b52aaf2")):
+                             ("batches", "fdd428b7b711e8f0"), ("training-log", "5dc2e7cefab67523")):
             values, whole = sum(self.cluster.topics[name], []), self.cluster._writers[name]
             self.assertEqual(hashlib.sha256(b"".join(b"%d:" % len(value) + value for value in values)).hexdigest()[:16], digest, name)
             for partition in range(len(self.cluster.topics[name])):
