@@ -11,6 +11,7 @@ import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.ArchivedSchemas;
 import dev.millrace.replay.archive.CursorFetcher;
+import dev.millrace.replay.archive.CursorScan;
 import dev.millrace.replay.archive.RecordCursor.SeekingCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -181,13 +182,13 @@ public final class FolderRun implements RecordedRun, RunRecords {
 
     @Override
     public TopicScan scan(Duration patience) {
-        return new FilesScan(files, topics);
+        return new CursorScan(files, topics);
     }
 
     @Override
     public RecordFetcher fetcher() {
         // places may be of what an earlier epoch has left
-        return new CursorFetcher((partition, from) -> new FilesCursor(partition, files.of(partition), from));
+        return new CursorFetcher(files::read);
     }
 
     /** False: who follows a run that continues asks its broker. */
@@ -202,7 +203,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
     }
 
     /** The folder in which a broker of Kafka keeps everything: a folder for each partition, and where each one's log begins. Thread-safe. */
-    static final class BrokerFiles {
+    static final class BrokerFiles implements CursorScan.Files {
         private static final String BEGINNINGS = "log-start-offset-checkpoint";
 
         private final Path folder;
@@ -254,12 +255,27 @@ public final class FolderRun implements RecordedRun, RunRecords {
             return partitions.keySet().stream().map(TopicPartition::topic).collect(Collectors.toSet());
         }
 
-        /** The partitions of a topic, in order; none where there is no such topic. */
-        List<TopicPartition> partitions(String topic) {
+        @Override
+        public List<TopicPartition> partitions(String topic) {
             return partitions.keySet().stream()
                     .filter(partition -> partition.topic().equals(topic))
                     .sorted(Comparator.comparingInt(TopicPartition::partition))
                     .toList();
+        }
+
+        @Override
+        public RecordedRun.Range range(TopicPartition partition) {
+            return of(partition).range();
+        }
+
+        @Override
+        public long since(TopicPartition partition, long timestampMs) {
+            return of(partition).since(timestampMs).orElse(range(partition).end());
+        }
+
+        @Override
+        public FilesCursor read(TopicPartition partition, long from) {
+            return new FilesCursor(partition, of(partition), from);
         }
 
         /** Of a partition, whose batches' heads are read when it is first asked for. */

@@ -2,6 +2,8 @@ package dev.millrace.replay.archive;
 
 import dev.millrace.log.ContentTopic;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.RunRecords;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.ArchiveIndex.PartitionFile;
 import dev.millrace.replay.archive.RecordCursor.SeekingCursor;
 import dev.millrace.schemas.registry.SchemaRegistry;
@@ -20,6 +22,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.security.DigestInputStream;
 import java.security.MessageDigest;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -32,6 +35,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongConsumer;
+import java.util.stream.Stream;
 import org.apache.avro.AvroRuntimeException;
 import org.apache.avro.Schema;
 import org.apache.avro.file.DataFileReader;
@@ -48,7 +52,7 @@ import org.apache.kafka.common.TopicPartition;
  * its log, has open transactions, and may continue. Both share {@link RecordedRun}, {@link ArchivedSchemas} and {@link
  * CursorFetcher}.
  */
-public final class ArchivedRun implements RecordedRun {
+public final class ArchivedRun implements RecordedRun, RunRecords {
     private final Path folder;
     private final ArchiveIndex index;
     private final SchemaRegistry registry;
@@ -88,9 +92,36 @@ public final class ArchivedRun implements RecordedRun {
         return Optional.ofNullable(index.held());
     }
 
-    /** Source of records that were never on our log; the run then has only batches and trajectories. */
+    /** Source of records that were never on our log; the run then has no prompts, scores and weights. */
     public Optional<String> origin() {
         return Optional.ofNullable(index.origin());
+    }
+
+    /** Why its rollouts cannot be accounted for, and the way out, as clauses; empty if they can. */
+    public Optional<String> missing() {
+        if (!isWhole()) {
+            return Optional.of("it holds "
+                    + held().map(held -> "batches " + held.firstBatch() + " to " + held.lastBatch())
+                            .orElse("some records")
+                    + " of the run; ask the run, or export all of it, without --from-version and --to-version");
+        }
+        if (origin().isPresent()) {
+            return partitions(topics.rollouts()).isEmpty()
+                    ? Optional.of("an earlier version made it, without rollouts and steps; import the records again")
+                    : Optional.empty();
+        }
+        return Stream.of(
+                        topics.rollouts(),
+                        topics.scores(),
+                        topics.trajectories(),
+                        topics.batches(),
+                        topics.trainingLog(),
+                        topics.outcomes(),
+                        topics.deadLetters())
+                .filter(topic -> partitions(topic).isEmpty())
+                .findFirst()
+                .map(topic -> "it was exported without "
+                        + topic.substring(topics.prefix().length()) + "; export the run with them");
     }
 
     /** Hash over the files' names, ranges and hashes. */
@@ -177,6 +208,38 @@ public final class ArchivedRun implements RecordedRun {
     @Override
     public RecordFetcher fetcher() {
         return new CursorFetcher(this::read);
+    }
+
+    /** Scans what is here; a topic that is not counts as empty. */
+    @Override
+    public TopicScan scan(Duration patience) {
+        return new CursorScan(new ArchivedFiles(), topics);
+    }
+
+    private final class ArchivedFiles implements CursorScan.Files {
+        private final Set<String> required = Set.copyOf(topics.required());
+
+        @Override
+        public List<TopicPartition> partitions(String topic) {
+            List<TopicPartition> there = ArchivedRun.this.partitions(topic);
+            return there.isEmpty() && required.contains(topic) ? List.of(new TopicPartition(topic, 0)) : there;
+        }
+
+        @Override
+        public Range range(TopicPartition partition) {
+            return files.containsKey(partition) ? ArchivedRun.this.range(partition) : new Range(0, 0);
+        }
+
+        /** Archives have no index by time. */
+        @Override
+        public long since(TopicPartition partition, long timestampMs) {
+            return range(partition).from();
+        }
+
+        @Override
+        public FileCursor read(TopicPartition partition, long from) {
+            return ArchivedRun.this.read(partition, from);
+        }
     }
 
     @Override

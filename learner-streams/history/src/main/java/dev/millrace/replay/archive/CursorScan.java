@@ -1,10 +1,9 @@
-package dev.millrace.runtime.folder;
+package dev.millrace.replay.archive;
 
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.scan.OffsetRange;
 import dev.millrace.log.scan.TopicScan;
-import dev.millrace.runtime.folder.FolderRun.BrokerFiles;
-import dev.millrace.runtime.folder.FolderRun.FilesCursor;
+import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.run.RunTopics;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -17,14 +16,27 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Reads the topics of a run in the files of its broker. Owned by one thread. */
-final class FilesScan implements TopicScan {
-    private final BrokerFiles files;
+/** Reads the topics of a run by cursors over files. Owned by one thread. */
+public final class CursorScan implements TopicScan {
+    private final Files files;
     private final Set<String> required;
     private long records;
     private long bytes;
 
-    FilesScan(BrokerFiles files, RunTopics topics) {
+    /** What is read. */
+    public interface Files {
+        /** In order; none where there is no such topic. */
+        List<TopicPartition> partitions(String topic);
+
+        Range range(TopicPartition partition);
+
+        /** The first offset of this time or later, or any before it; the range's end if there is none. */
+        long since(TopicPartition partition, long timestampMs);
+
+        RecordCursor read(TopicPartition partition, long from);
+    }
+
+    public CursorScan(Files files, RunTopics topics) {
         this.files = files;
         this.required = Set.copyOf(topics.required());
     }
@@ -38,7 +50,7 @@ final class FilesScan implements TopicScan {
                         .toList(),
                 files::partitions,
                 partitions -> partitions.stream().collect(Collectors.toMap(Function.identity(), partition -> {
-                    var range = files.of(partition).range();
+                    Range range = files.range(partition);
                     return new OffsetRange(range.from(), range.end());
                 })));
     }
@@ -47,8 +59,7 @@ final class FilesScan implements TopicScan {
     public Map<TopicPartition, Long> keptFrom(List<TopicPartition> partitions) {
         return partitions.stream()
                 .collect(Collectors.toMap(
-                        Function.identity(),
-                        partition -> files.of(partition).range().from()));
+                        Function.identity(), partition -> files.range(partition).from()));
     }
 
     @Override
@@ -56,8 +67,7 @@ final class FilesScan implements TopicScan {
         Map<TopicPartition, Long> from = new HashMap<>();
         for (TopicPartition partition : partitions) {
             OffsetRange range = cut.of(partition);
-            long found = files.of(partition).since(timestampMs).orElse(range.end());
-            from.put(partition, Math.min(range.end(), Math.max(range.begin(), found)));
+            from.put(partition, Math.min(range.end(), Math.max(range.begin(), files.since(partition, timestampMs))));
         }
         return from;
     }
@@ -65,9 +75,13 @@ final class FilesScan implements TopicScan {
     @Override
     public void readWhile(
             Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader) {
-        List<FilesCursor> open = new ArrayList<>();
+        List<RecordCursor> open = new ArrayList<>();
         try {
-            from.forEach((partition, offset) -> open.add(new FilesCursor(partition, files.of(partition), offset)));
+            from.forEach((partition, offset) -> {
+                if (offset < cut.of(partition).end()) {
+                    open.add(files.read(partition, offset));
+                }
+            });
             while (!open.isEmpty()) {
                 open.removeIf(cursor -> {
                     boolean goesOn = cursor.next()
@@ -80,7 +94,7 @@ final class FilesScan implements TopicScan {
                 });
             }
         } finally {
-            open.forEach(FilesCursor::close);
+            open.forEach(RecordCursor::close);
         }
     }
 
