@@ -173,7 +173,7 @@ public final class ImportedRecords {
     /** What a replay reads of a configuration: the run's name and its algorithm. */
     private String configuration() {
         ObjectNode tree = ConfigTree.empty();
-        tree.putObject("run").put("id", run.runId());
+        tree.putObject("run").put("id", run.runId()).put("recorded", true);
         tree.putObject("weights").put("keep_versions", 0); // which bounds how old a rollout may be
         tree.set("algorithm", ConfigBinder.unbind(algorithm));
         ConfigBinder.bind(MillraceConfig.defaults(), tree.deepCopy()); // so that readers can bind it too
@@ -183,7 +183,8 @@ public final class ImportedRecords {
     /** Says what such an archive can answer, for a request beyond it. */
     public static String whatCanBeAsked(ArchivedRun archive) {
         return "the archive was made of " + archive.origin().orElse("records")
-                + ": other corrections can be tried on it (--corrections), and nothing be replayed or learnt again";
+                + ": other corrections can be tried on it (--corrections), and nothing be replayed or learnt again,"
+                + " since it has no weights; train again with the correction in the system that it is of";
     }
 
     /** What came of files of records, for people. */

@@ -206,7 +206,7 @@ public final class RecordsImport {
             }
         }
         try {
-            Objects.requireNonNull(steps).step(step, trajectories, known, advantages, assembledAtMs);
+            Objects.requireNonNull(steps).step(step, trajectories, known, advantages, figures(), assembledAtMs);
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(
                     "step " + step + ", from " + members.get(0).place() + " on: " + e.getMessage()
@@ -214,6 +214,33 @@ public final class RecordsImport {
                     e);
         }
         members.clear();
+    }
+
+    /** Those that a recorder wrote beside the step's lines; none where there is no such file. */
+    private Map<String, Double> figures() {
+        Path file = members.get(0).file().resolveSibling(step + ".figures.json");
+        if (!Files.isRegularFile(file)) {
+            return Map.of();
+        }
+        Map<String, Double> figures = new LinkedHashMap<>();
+        try {
+            LineFields.parsed(Files.readString(file)).properties().forEach(figure -> {
+                double value = figure.getValue().isNumber() ? figure.getValue().doubleValue() : Double.NaN;
+                if (Double.isFinite(value)) {
+                    figures.put(figure.getKey(), value);
+                } else {
+                    refuse(file, figure.getKey() + " must be a finite number: " + figure.getValue());
+                }
+            });
+        } catch (BadLineException | IOException e) {
+            refuse(file, e.getMessage());
+        }
+        return figures;
+    }
+
+    private void refuse(Path file, String why) {
+        bad.accept(file.toString(), why);
+        badLines++;
     }
 
     /** The files that a pattern names, in the order of their names, in which numbers count as numbers: 2.jsonl is before 10.jsonl. */

@@ -63,12 +63,10 @@ class ParquetRecordsTest {
             var batches = AvroSerde.of(LearnerBatch.class, run.registry()).deserializer();
             read(run, run.topics().trajectories()).forEach(value -> {
                 Trajectory trajectory = trajectories.deserialize("", value);
-                assertThat(trajectory.getRolloutSource().getTopic()).isEqualTo(file);
-                LogCoordinates source =
-                        new LogCoordinates("", 0, trajectory.getRolloutSource().getOffset());
+                LogCoordinates line = trajectory.getScoreSource();
+                assertThat(line.getTopic()).isEqualTo(file);
                 all.add(Trajectory.newBuilder(trajectory)
-                        .setRolloutSource(source)
-                        .setScoreSource(source)
+                        .setScoreSource(new LogCoordinates("", 0, line.getOffset()))
                         .build());
             });
             read(run, run.topics().batches()).forEach(value -> all.add(batches.deserialize("", value)));

@@ -25,13 +25,13 @@ import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
-import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.VersionKey;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
+import dev.millrace.stages.StageReports;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.PolicyPartition;
@@ -595,7 +595,7 @@ public final class Learner implements AutoCloseable {
             numbers.put("learning_rate", report.learningRate());
             numbers.put(StepMetric.UPDATES.key(), (double) report.updates());
             report.figures().byName().forEach(numbers::put);
-            report.stages().forEach(stage -> put("stage.", stage, numbers));
+            report.stages().forEach(stage -> StageReports.putInForce(stage, numbers));
             return numbers;
         }
 
@@ -612,22 +612,13 @@ public final class Learner implements AutoCloseable {
                     .mapToLong(member -> startedAtMs - member.trajectory().getFinishedAtMs())
                     .average()
                     .ifPresent(ageMs -> metrics.put(StepMetric.LAG_SECONDS.key(), ageMs / 1e3));
-            report.stages().forEach(stage -> put("stage.", stage, metrics));
-            batch.getStages().forEach(stage -> put("recorded.stage.", stage, metrics));
+            report.stages().forEach(stage -> StageReports.putInForce(stage, metrics));
+            batch.getStages().forEach(stage -> StageReports.putOfBatch(stage, metrics));
             return metrics;
         }
 
         private static @Nullable Double orAbsent(double value) {
             return Double.isNaN(value) ? null : value;
-        }
-
-        private static void put(String kind, StageReport stage, Map<String, Double> metrics) {
-            String prefix = kind + stage.getStage() + ".";
-            metrics.put(prefix + "tokens_seen", (double) stage.getTokensSeen());
-            metrics.put(prefix + "tokens_changed", (double) stage.getTokensChanged());
-            metrics.put(prefix + "sequences_seen", (double) stage.getSequencesSeen());
-            metrics.put(prefix + "sequences_changed", (double) stage.getSequencesChanged());
-            stage.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
         }
     }
 

@@ -49,6 +49,25 @@ public final class StageReports {
         return read(OF_BATCH, metrics);
     }
 
+    /** Adds a report to the metrics of a step as of a stage in force. */
+    public static void putInForce(StageReport report, Map<String, Double> metrics) {
+        put(IN_FORCE, report, metrics);
+    }
+
+    /** Adds a report to the metrics of a step as of the batch's own decisions. */
+    public static void putOfBatch(StageReport report, Map<String, Double> metrics) {
+        put(OF_BATCH, report, metrics);
+    }
+
+    private static void put(String kind, StageReport report, Map<String, Double> metrics) {
+        String prefix = kind + report.getStage() + ".";
+        metrics.put(prefix + "tokens_seen", (double) report.getTokensSeen());
+        metrics.put(prefix + "tokens_changed", (double) report.getTokensChanged());
+        metrics.put(prefix + "sequences_seen", (double) report.getSequencesSeen());
+        metrics.put(prefix + "sequences_changed", (double) report.getSequencesChanged());
+        report.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
+    }
+
     /** Whether a metric of the training log is a part of a stage's report. */
     public static boolean isPart(String metric) {
         return metric.startsWith(IN_FORCE) || metric.startsWith(OF_BATCH);

@@ -7,28 +7,40 @@ import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.Rollout;
+import dev.millrace.schemas.SamplingParameters;
+import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.RecordedFacts;
+import dev.millrace.stages.StageReports;
 import dev.millrace.stages.TrajectoryNotes;
 import java.util.ArrayList;
 import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Archives steps of another system: a batch per step, a trajectory per sequence.
+ * Archives steps of another system: a batch and a record of the training log per step, a rollout and a trajectory per
+ * sequence.
  *
- * <p>The other system's decisions are unknown, so batches carry those of the given algorithm, and agree with the
- * archive's configuration. Steps come in order, one at a time. Confined to one thread.
+ * <p>The other system's decisions are unknown, so batches and steps carry those of the given algorithm, and agree with
+ * the archive's configuration. Steps come in order, one at a time. Confined to one thread.
  */
 public final class RecordedElsewhere {
     private static final Set<StageInput> NOTED = noted();
@@ -72,9 +84,10 @@ public final class RecordedElsewhere {
      * Adds a step.
      *
      * @param step version at its start, ascending
-     * @param members sequences in group order, at least one
+     * @param members sequences in group order, at least one; their rollout source is replaced
      * @param isKnown inputs that all of them have in addition to any trajectory's
      * @param advantages of the other system, per member one per response token; null if unknown
+     * @param figures of the step, by name
      * @param assembledAtMs Unix milliseconds
      * @throws IllegalArgumentException if one lacks an input of the algorithm
      */
@@ -83,25 +96,33 @@ public final class RecordedElsewhere {
             List<Trajectory> members,
             Set<StageInput> isKnown,
             List<double @Nullable []> advantages,
+            Map<String, Double> figures,
             long assembledAtMs) {
         if (step <= lastStep) {
             throw new IllegalArgumentException("step " + step + " comes after step " + lastStep);
         }
         List<BatchEntry> entries = new ArrayList<>(members.size());
         for (Trajectory member : members) {
+            long place = archive.add(
+                    topics.rollouts(), member.getGroupId(), Rollout.class, rollout(member), member.getFinishedAtMs());
+            Trajectory placed = Trajectory.newBuilder(member)
+                    .setRolloutSource(new LogCoordinates(topics.rollouts(), 0, place))
+                    .build();
             long offset =
-                    archive.add(topics.trajectories(), member.getGroupId(), Trajectory.class, member, assembledAtMs);
-            entries.add(entry(member, offset));
+                    archive.add(topics.trajectories(), placed.getGroupId(), Trajectory.class, placed, assembledAtMs);
+            entries.add(entry(placed, offset));
         }
         LearnerBatch undecided = undecided(step, entries, assembledAtMs);
         StageFacts facts = RecordedFacts.of(undecided, members, NOTED);
         Decision decision = algorithm.decide(facts);
+        LearnerBatch batch = DecidedBatch.of(
+                run, batches, assembledAtMs, step, entries, List.of(choice(facts)), facts, decision, false);
+        archive.add(topics.batches(), run.policyId(), LearnerBatch.class, batch, assembledAtMs);
         archive.add(
-                topics.batches(),
+                topics.trainingLog(),
                 run.policyId(),
-                LearnerBatch.class,
-                DecidedBatch.of(
-                        run, batches, assembledAtMs, step, entries, List.of(choice(facts)), facts, decision, false),
+                TrainingStep.class,
+                trainingStep(batch, facts, figures),
                 assembledAtMs);
         compare(advantages, decision);
         everywhere.retainAll(knownOf(facts, members, isKnown));
@@ -166,6 +187,92 @@ public final class RecordedElsewhere {
                 0.0,
                 0L,
                 assembledAtMs);
+    }
+
+    private Rollout rollout(Trajectory of) {
+        int tokens = of.getMask().remaining();
+        return Rollout.newBuilder()
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setRolloutId(of.getRolloutId())
+                .setGroupId(of.getGroupId())
+                .setOrdinal(of.getOrdinal())
+                .setSampleIndex(of.getSampleIndex())
+                .setGroupSize(of.getGroupSize())
+                .setGeneratorId("records")
+                .setEnvironment("recorded")
+                .setTokenizerHash("")
+                .setPromptTokens(of.getPromptTokens())
+                .setResponseTokens(of.getResponseTokens())
+                .setMask(of.getMask())
+                .setBehaviorLogProbs(of.getBehaviorLogProbs())
+                .setLogProbDistribution(
+                        of.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED)
+                .setSampling(SamplingParameters.newBuilder()
+                        .setTemperature(of.getTemperature())
+                        .setTopK(0)
+                        .setTopP(1)
+                        .setMaxTokens(tokens)
+                        .setSeed(0)
+                        .build())
+                .setTurns(of.getTurns() == null ? List.of(new Turn(Speaker.POLICY, 0, tokens, null)) : of.getTurns())
+                .setVersionSpans(of.getVersionSpans())
+                .setReward(of.getReward())
+                .setRewardComponents(of.getRewardComponents())
+                .setFinishReason(finishReason(of.getFinishReason()))
+                .setAdmittedVersion(of.getVersionSpans().get(0).getVersion())
+                .setStartedAtMs(of.getFinishedAtMs())
+                .setFinishedAtMs(of.getFinishedAtMs())
+                .setCredit(of.getCredit())
+                .build();
+    }
+
+    private static FinishReason finishReason(String word) {
+        try {
+            return FinishReason.valueOf(word.toUpperCase(Locale.ROOT));
+        } catch (IllegalArgumentException e) {
+            return FinishReason.UNKNOWN; // another system's word; the trajectory has it
+        }
+    }
+
+    /**
+     * The weights that the step was taken with are unknown, and so is their effective sample size. The diagnosis reads
+     * lengths and the stages' reports from the figures.
+     */
+    private TrainingStep trainingStep(LearnerBatch batch, StageFacts facts, Map<String, Double> figures) {
+        Map<String, Double> metrics = new HashMap<>();
+        batch.getStages().forEach(report -> StageReports.putInForce(report, metrics));
+        metrics.put(
+                "response_tokens_mean",
+                (double) facts.tokens().tokenCount() / facts.tokens().sequenceCount());
+        metrics.putAll(figures);
+        List<BatchEntry> entries = batch.getEntries();
+        int left = (int)
+                entries.stream().filter(entry -> entry.getTrainedTokens() > 0).count();
+        boolean hasTokens = batch.getTrainedTokens() > 0;
+        return TrainingStep.newBuilder()
+                .setRunId(run.runId())
+                .setEpoch(run.epoch())
+                .setPolicyId(run.policyId())
+                .setBatchId(batch.getBatchId())
+                .setVersion(batch.getExpectedVersion() + 1)
+                .setWeightsSha256("")
+                .setRolloutsTrained(left)
+                .setRolloutsMasked(entries.size() - left)
+                .setTokensTrained(batch.getTrainedTokens())
+                .setTokensTrainable(facts.tokens().trainedTokens())
+                .setRolloutsConsumed(sequences + entries.size())
+                .setRewardMean(entries.stream()
+                        .mapToDouble(BatchEntry::getReward)
+                        .average()
+                        .orElseThrow())
+                .setStalenessMean(hasTokens ? batch.getStalenessMean() : null)
+                .setStalenessMax(hasTokens ? batch.getStalenessMax() : null)
+                .setLearningRate(figures.getOrDefault("learning_rate", 0.0))
+                .setMetrics(metrics)
+                .setStartedAtMs(batch.getAssembledAtMs())
+                .setFinishedAtMs(batch.getAssembledAtMs())
+                .build();
     }
 
     /** The other system chose the members. */
