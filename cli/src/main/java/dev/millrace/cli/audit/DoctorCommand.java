@@ -7,6 +7,8 @@ import dev.millrace.audit.doctor.Examination;
 import dev.millrace.audit.doctor.ExaminationReader;
 import dev.millrace.audit.doctor.Finding;
 import dev.millrace.audit.doctor.Finding.Weight;
+import dev.millrace.audit.ledger.Account;
+import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
@@ -31,9 +33,6 @@ import dev.millrace.report.ReportText;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.report.Treatment;
@@ -76,7 +75,7 @@ import picocli.CommandLine.Spec;
                 + "and learner, progress, serving, refusals, drops, masks, last steps. Tries the smallest fix, "
                 + "a patch of algorithm:, on the last batches and reports the result. Changes nothing in the "
                 + "run. After a rollback it judges the valid epoch; the ledger must add up over all epochs. On "
-                + "an archive it diagnoses only the gap between sampler and learner.",
+                + "an archive it judges ledger, gap and steps, of a part of a run only the gap.",
         footer = {
             "",
             "millrace doctor --run-dir runs/<run id>",
@@ -95,13 +94,7 @@ public final class DoctorCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Mixin
-    private RunOptions run;
-
-    @Option(
-            names = "--archive",
-            paramLabel = "DIR",
-            description = "Archive of 'millrace export' or 'millrace import --records', in place of a run.")
-    private Path archive;
+    private RunOrArchive which = new RunOrArchive();
 
     @Option(
             names = "--try",
@@ -131,25 +124,23 @@ public final class DoctorCommand implements Callable<Integer> {
                     spec.commandLine(),
                     "--try must be at least 0 and --try-seconds at least 1: " + batches + " and " + seconds);
         }
-        if (archive == null) {
-            return ofRun();
+        Optional<Path> archive = which.archive();
+        if (archive.isEmpty()) {
+            return ofRun(which.run());
         }
-        if (run.isGiven()) {
-            throw new ConfigException(
-                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
-        }
-        try (ArchivedRun archived = new ArchivedRun(archive)) {
-            ArchiveExamination examined = ArchiveExamination.of(archived, run.file());
+        try (ArchivedRun archived = new ArchivedRun(archive.get())) {
+            ArchiveExamination examined =
+                    ArchiveExamination.of(archived, which.run().file());
             return tell(new DoctorsReport(
                     archived.run(),
                     "run " + archived.run().runId() + ", " + examined.steps() + " steps",
-                    "./millrace view --archive " + archive,
+                    "./millrace view --archive " + archive.get(),
                     examined.findings(),
                     treatment(archived, examined.config(), examined.diagnosis())));
         }
     }
 
-    private int ofRun() throws InterruptedException, IOException {
+    private int ofRun(RunOptions run) throws InterruptedException, IOException {
         try (AuditedRun audited = run.read()) {
             Examination examination = new ExaminationReader(audited.records(), PATIENCE, Clock.systemUTC())
                     .read(lags(audited.log()), run.alarms());
@@ -235,25 +226,22 @@ public final class DoctorCommand implements Callable<Integer> {
         private long firstIll = -1;
 
         private final MillraceConfig config;
+        private final ArchivedRun archive;
+        private @Nullable Account account;
 
-        private ArchiveExamination(MillraceConfig config) {
+        private ArchiveExamination(ArchivedRun archive, MillraceConfig config) {
+            this.archive = archive;
             this.config = config;
         }
 
         /** @param file the run's configuration, where the archive has none; else null */
         static ArchiveExamination of(ArchivedRun archive, @Nullable Path file) throws InterruptedException {
             archive.verify();
-            MillraceConfig config = ConfigBinder.bind(
-                    MillraceConfig.defaults(),
-                    file != null
-                            ? ConfigTree.read(file)
-                            : ConfigTree.parse(
-                                    archive.configuration()
-                                            .orElseThrow(
-                                                    () -> new ConfigException(
-                                                            "the archive has no configuration; give the run's with --config FILE")),
-                                    "the archive's configuration"));
-            ArchiveExamination examined = new ArchiveExamination(config);
+            MillraceConfig config = AuditedRun.configuration(archive, file);
+            ArchiveExamination examined = new ArchiveExamination(archive, config);
+            if (archive.missing().isEmpty()) {
+                examined.account = new LedgerReader(archive).read(PATIENCE);
+            }
             new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config.algorithm())))
                     .replay(Runtime.getRuntime().availableProcessors(), examined::add);
             return examined;
@@ -283,11 +271,17 @@ public final class DoctorCommand implements Callable<Integer> {
             return steps;
         }
 
-        /** Of the last steps, most important first; then since when, and what an archive cannot tell. */
+        /** Most important first; then since when, and what an archive cannot tell. */
         List<Finding> findings() {
             List<Finding> findings = new ArrayList<>();
-            if (last != null) {
-                findings.addAll(Doctor.offPolicy(last));
+            if (account != null) {
+                findings.addAll(
+                        new Doctor().findings(Examination.recorded(archive.run().epoch(), account, diagnosis())));
+                if (archive.origin().isPresent()) { // the stages are those of the import, not of the trainer
+                    findings.removeIf(finding -> finding.subject().equals(Doctor.IDLE_STAGE));
+                }
+            } else {
+                diagnosis().ifPresent(diagnosis -> findings.addAll(Doctor.offPolicy(diagnosis)));
             }
             if (firstIll >= 0) {
                 findings.add(new Finding(
@@ -296,7 +290,9 @@ public final class DoctorCommand implements Callable<Integer> {
             findings.add(new Finding(
                     Weight.NOTE,
                     "archive",
-                    "ledger, progress, serving and what the learner measured are not looked at",
+                    archive.missing()
+                            .map(why -> "ledger and steps are not looked at: " + why)
+                            .orElse("serving, versions and evaluations are not looked at"),
                     ""));
             return findings;
         }

@@ -7,6 +7,8 @@ import dev.millrace.audit.ledger.Balance;
 import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.audit.ledger.RolloutOrigin;
 import dev.millrace.audit.ledger.Tally;
+import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.run.RunIdentity;
@@ -36,6 +38,7 @@ import picocli.CommandLine.Spec;
             "",
             "millrace ledger --run-dir runs/<run id>",
             "millrace ledger --bootstrap-servers kafka:9092 --run my-run --json",
+            "millrace ledger --archive my-run.archive",
             "",
             "Exit codes: 0 it adds up; 4 it does not; 1 a failure; 2 a mistake in the command line."
         })
@@ -46,7 +49,7 @@ public final class LedgerCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Mixin
-    private RunOptions run;
+    private RunOrArchive which = new RunOrArchive();
 
     @Option(names = "--policy-version", paramLabel = "V", description = "Only rollouts of this version.")
     private Long only;
@@ -67,7 +70,12 @@ public final class LedgerCommand implements Callable<Integer> {
     public Integer call() {
         VersionRange versions = versions();
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.read()) {
+        try (AuditedRun audited = which.read()) {
+            if (audited.records() instanceof ArchivedRun archive
+                    && archive.missing().isPresent()) {
+                throw new RefusedRequestException("cannot account for every rollout of the archive: "
+                        + archive.missing().get());
+            }
             Account account = new LedgerReader(audited.records()).read(PATIENCE);
             if (json) {
                 ObjectNode tree = LedgerJson.of(audited.records().run(), account, versions);

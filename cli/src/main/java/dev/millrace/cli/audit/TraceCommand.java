@@ -10,10 +10,12 @@ import dev.millrace.audit.trace.RolloutEvents;
 import dev.millrace.audit.trace.RolloutEvents.RolloutEvent;
 import dev.millrace.audit.trace.RolloutStatus;
 import dev.millrace.audit.trace.Tracer;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
 import dev.millrace.report.Table;
 import dev.millrace.report.TableText;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.Rollout;
@@ -47,6 +49,7 @@ import picocli.CommandLine.Spec;
             "",
             "millrace trace 0-17/3 --run-dir runs/<run id>",
             "millrace trace 0-17 --bootstrap-servers kafka:9092 --run my-run",
+            "millrace trace 0-17/3 --archive my-run.archive",
             "",
             "Exit codes: 0 it is there; 5 it is not; 1 a failure; 2 a mistake in the command line."
         })
@@ -55,9 +58,13 @@ public final class TraceCommand implements Callable<Integer> {
     private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
 
     @Mixin
-    private RunOptions run;
+    private RunOrArchive which = new RunOrArchive();
 
-    @Parameters(paramLabel = "ID", description = "Rollout, such as 0-17/3, or group, such as 0-17.")
+    @Parameters(
+            paramLabel = "ID",
+            description =
+                    "Rollout, such as 0-17/3, or group, such as 0-17. In another system's run GROUP/SAMPLE or the "
+                            + "rollout's own id.")
     private String id;
 
     @Option(names = "--whole", description = "Read every topic completely to find duplicates.")
@@ -69,15 +76,52 @@ public final class TraceCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec;
 
+    /** A rollout; a group if {@code rolloutId} is empty. */
+    private record Named(String groupId, String rolloutId) {
+        static Named by(String id) {
+            Matcher sample = SAMPLE.matcher(id);
+            return sample.matches() ? new Named(sample.group(1), id) : new Named(id, "");
+        }
+
+        boolean isOne() {
+            return !rolloutId.isEmpty();
+        }
+
+        /** What it is in a run of another system, whose ids do not say the group. */
+        Optional<Named> elsewhere(Tracer tracer) {
+            String id = isOne() ? rolloutId : groupId;
+            Optional<Named> sample = isOne()
+                    ? tracer.trace(groupId, "", false).rollouts().stream()
+                            .map(Found::value)
+                            .filter(rollout -> id.equals(groupId + "/" + rollout.getSampleIndex()))
+                            .findFirst()
+                            .map(rollout -> new Named(groupId, rollout.getRolloutId()))
+                    : Optional.empty();
+            return sample.or(() -> tracer.groupOf(id).map(group -> new Named(group, id)));
+        }
+    }
+
     @Override
     public Integer call() {
-        Matcher sample = SAMPLE.matcher(id);
-        boolean one = sample.matches();
-        String groupId = one ? sample.group(1) : id;
         PrintWriter out = spec.commandLine().getOut();
-        try (AuditedRun audited = run.read()) {
+        try (AuditedRun audited = which.read()) {
+            boolean isDated = true;
+            if (audited.records() instanceof ArchivedRun archive
+                    && archive.origin().isPresent()) {
+                archive.missing().ifPresent(why -> {
+                    throw new RefusedRequestException("cannot trace in the archive: " + why);
+                });
+                isDated = false; // its records say how old a rollout was, and not when
+            }
             long begun = System.nanoTime();
-            GroupTrace trace = new Tracer(audited.records(), PATIENCE).trace(groupId, one ? id : "", whole);
+            Tracer tracer = new Tracer(audited.records(), PATIENCE);
+            Named named = Named.by(id);
+            GroupTrace trace = tracer.trace(named.groupId(), named.rolloutId(), whole);
+            if (trace.isEmpty() && audited.config().run().recorded()) {
+                named = named.elsewhere(tracer).orElse(named);
+                trace = tracer.trace(named.groupId(), named.rolloutId(), whole);
+            }
+            boolean one = named.isOne();
             String cost = String.format(
                     Locale.ROOT,
                     "read %,d records, %,.1f MB, in %.1f s",
@@ -91,8 +135,7 @@ public final class TraceCommand implements Callable<Integer> {
                     audited.log(),
                     why -> spec.commandLine().getErr().println("without its text: " + why));
             if (trace.isEmpty()) {
-                throw new NotFoundException(
-                        hint(new Tracer(audited.records(), PATIENCE), trace, one) + " (" + cost + ")");
+                throw new NotFoundException(hint(tracer, trace, one) + " (" + cost + ")");
             }
             if (json) {
                 out.println(
@@ -103,7 +146,8 @@ public final class TraceCommand implements Callable<Integer> {
                 out.println(audited.title());
                 out.println();
                 if (one) {
-                    printRollout(trace, prefix, epoch, tokenizer, out);
+                    out.println("rollout " + named.rolloutId() + " — " + RolloutStatus.of(trace, prefix, epoch));
+                    printEvents(new RolloutEvents(trace, prefix, tokenizer).inOrder(), isDated, out);
                 } else {
                     printGroup(trace, prefix, epoch, out);
                 }
@@ -158,14 +202,16 @@ public final class TraceCommand implements Callable<Integer> {
                         + (samples.size() == 1 ? " is on the log" : " are on the log");
     }
 
-    private void printRollout(
-            GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer, PrintWriter out) {
-        out.println("rollout " + id + " — " + RolloutStatus.of(trace, prefix, epoch));
-        long before = Long.MIN_VALUE;
-        for (RolloutEvent event : new RolloutEvents(trace, prefix, tokenizer).inOrder()) {
+    private static void printEvents(List<RolloutEvent> events, boolean isDated, PrintWriter out) {
+        long before = events.get(0).timeMs();
+        for (RolloutEvent event : events) {
             out.println();
-            String delay = before == Long.MIN_VALUE ? "" : "+" + Lines.duration(event.timeMs() - before);
-            out.println(String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what()));
+            long delayMs = event.timeMs() - before;
+            String delay = event == events.get(0) ? "" : "+" + Lines.duration(delayMs);
+            out.println(
+                    isDated
+                            ? String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what())
+                            : event.what() + (delayMs == 0 ? "" : ", " + delay));
             event.details().forEach(detail -> Lines.wrapped("    ", detail).forEach(out::println));
             out.println("    " + event.place());
             before = event.timeMs();
@@ -197,7 +243,11 @@ public final class TraceCommand implements Callable<Integer> {
 
     private static List<Column<String>> columns(GroupTrace trace, String prefix, int epoch) {
         return List.of(
-                Column.text("sample", id -> id.substring(trace.groupId().length() + 1)),
+                Column.text(
+                        "sample",
+                        id -> id.startsWith(trace.groupId() + "/")
+                                ? id.substring(trace.groupId().length() + 1)
+                                : id),
                 Column.number(
                         "version",
                         0,

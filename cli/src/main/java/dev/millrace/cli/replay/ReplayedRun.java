@@ -6,9 +6,6 @@ import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.HeldRange;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
-import dev.millrace.runtime.config.ConfigBinder;
-import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.topology.MillraceTopology;
@@ -56,15 +53,7 @@ final class ReplayedRun implements AutoCloseable {
     static ReplayedRun open(Path archive, @Nullable Path file) {
         ArchivedRun run = new ArchivedRun(archive);
         run.verify();
-        if (file == null && run.configuration().isEmpty()) {
-            throw new ConfigException(
-                    "the archive in " + archive + " has no configuration; give the run's with --config FILE");
-        }
-        MillraceConfig config = ConfigBinder.bind(
-                MillraceConfig.defaults(),
-                file != null
-                        ? ConfigTree.read(file)
-                        : ConfigTree.parse(run.configuration().get(), "the archive's configuration"));
+        MillraceConfig config = AuditedRun.configuration(run, file);
         return new ReplayedRun(
                 run,
                 config,

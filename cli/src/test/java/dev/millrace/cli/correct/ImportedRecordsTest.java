@@ -10,6 +10,7 @@ import dev.millrace.cli.Main;
 import dev.millrace.cli.correct.RecordsImport.RecordFiles;
 import dev.millrace.replay.BatchTrajectories;
 import dev.millrace.replay.archive.ArchivedRun;
+import dev.millrace.replay.archive.BuiltArchive;
 import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Speaker;
@@ -18,6 +19,8 @@ import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -159,7 +162,8 @@ class ImportedRecordsTest {
             assertThat(first.getCredit().getGreedyReward()).isEqualTo(0.5);
             assertThat(first.getRewardComponents()).containsEntry("format", 0.25);
             assertThat(batch.getAssembledAtMs() - first.getFinishedAtMs()).isEqualTo(1500);
-            assertThat(first.getRolloutSource().getTopic()).isEqualTo("all.jsonl");
+            assertThat(first.getRolloutSource().getTopic()).isEqualTo("millrace.mine.rollouts");
+            assertThat(first.getScoreSource().getTopic()).as("where it stands").isEqualTo("all.jsonl");
             assertThat(members.get(1).getRolloutId()).as("where it stands").isEqualTo("all.jsonl:2");
             assertThat(members.get(1).getReferenceLogProbs()).isNull();
             assertThat(batch.getAssembledAtMs() - members.get(1).getFinishedAtMs())
@@ -213,6 +217,15 @@ class ImportedRecordsTest {
                 .contains("recorded stands for the algorithm given on import")
                 .doesNotContain("the run's own");
 
+        String[] lastSteps = {
+            "replay", "--archive", archive().toString(), "--from-version", "4", "--corrections", "vcpo"
+        };
+        assertThat(millrace(lastSteps)).as(err.toString()).isZero();
+        assertThat(said())
+                .contains("4 steps, 640 tokens, 2 corrections")
+                .as("damped by the effective sample size")
+                .containsPattern("vcpo 0.00 % 0.00 % \\S+ 0\\.\\d+ 0\\.\\d+ 0\\.\\d+ ");
+
         assertThat(millrace("replay", "--archive", archive().toString())).isEqualTo(1);
         assertThat(err.toString())
                 .contains("the archive was made of records of another system, 64 sequences of 8 steps")
@@ -264,6 +277,88 @@ class ImportedRecordsTest {
         assertThat(found.at("/findings/0/weight").asText()).isEqualTo("broken");
         assertThat(found.at("/findings/0/sentence").asText()).startsWith("engine mismatch (A): ");
         assertThat(found.at("/findings/0/advice").asText()).contains("after temperature and top-p");
+    }
+
+    @Test
+    void shouldAccountForEverySequence() throws IOException {
+        ObjectNode masked = line(3, "b", 0.0).put("version", 1);
+        masked.putArray("mask").add(0).add(0).add(0);
+        file("a.jsonl", line(2, "a", 1.0), line(2, "a", 0.0).put("version", 1), line(3, "b", 1.0), masked);
+        assertThat(imported("--run", "mine")).as(err.toString()).isZero();
+
+        assertThat(millrace("ledger", "--archive", archive().toString()))
+                .as(err.toString())
+                .isZero();
+
+        assertThat(said())
+                .contains("run mine, topics millrace.mine.*")
+                .contains("4 generated = 3 trained + 1 masked + 0 dropped + 0 dead-lettered + 0 in flight")
+                .contains("It adds up.");
+        assertThat(millrace("ledger", "--archive", archive().toString(), "--json", "--policy-version", "1"))
+                .isZero();
+        assertThat(JSON.readTree(out.toString()).at("/all/generated").asInt()).isEqualTo(2);
+    }
+
+    @Test
+    void shouldTraceASequenceByItsIdAndByItsPlaceInItsGroup() throws IOException {
+        ObjectNode one = line(4, "b", 1.0).put("id", "mine-17").put("age_ms", 1500);
+        one.putArray("versions").add(3).add(3).add(4);
+        file("a.jsonl", line(4, "a", 0.0), one, line(4, "b", 0.0));
+        Files.writeString(folder.resolve("dump/4.figures.json"), "{\"learning_rate\": 0.003, \"loss\": 0.5}");
+        assertThat(imported()).as(err.toString()).isZero();
+
+        assertThat(millrace("trace", "mine-17", "--archive", archive().toString()))
+                .as(err.toString())
+                .isZero();
+
+        String byId = said();
+        assertThat(byId)
+                .contains("rollout mine-17 — trained: batch 0, version 5")
+                .contains(
+                        "sampled by records: 3 tokens, 2 of the policy, by versions 3 [0,2), 4 [2,3) ended by UNKNOWN,"
+                                + " reward 1 rollouts-0@1")
+                .contains("joined, +1.5 s ", "batched batch 0, assembled at version 4; advantage 0.5000")
+                .contains("staleness expected at its step 1: 1 in flight until it was scored, 0 in the queue after")
+                .contains("trained batch 0 made version 5 with 3 rollouts, learning rate 0.0030")
+                .doesNotContain("1970");
+        assertThat(millrace("trace", "b/0", "--archive", archive().toString())).isZero();
+        assertThat(said().replaceAll("read .*", "")).isEqualTo(byId.replaceAll("read .*", ""));
+        assertThat(millrace("trace", "b", "--archive", archive().toString())).isZero();
+        assertThat(out.toString())
+                .containsPattern("mine-17 +4 +1 +3 +trained: batch 0, version 5")
+                .containsPattern("a.jsonl:3 +4 +0 +3 +trained: batch 0, version 5");
+        assertThat(millrace("trace", "b/2", "--archive", archive().toString())).isEqualTo(5);
+        assertThat(err.toString())
+                .contains("there is no rollout b/2; its group is there, of which 0, 1 are on the log");
+        assertThat(millrace("trace", "mine-18", "--archive", archive().toString()))
+                .isEqualTo(5);
+    }
+
+    @Test
+    void shouldRefuseFiguresThatAreNoNumbers() throws IOException {
+        file("a.jsonl", line(4, "a", 0.0));
+        Path figures = Files.writeString(folder.resolve("dump/4.figures.json"), "{\"loss\": NaN}");
+
+        assertThat(imported()).isEqualTo(1);
+
+        assertThat(err.toString()).contains(figures + ": loss must be a finite number: ");
+        assertThat(archive()).doesNotExist();
+    }
+
+    @Test
+    void shouldSayThatAnArchiveOfAnEarlierVersionIsToBeImportedAgain() {
+        RunIdentity run = new RunIdentity("old", 0, "policy");
+        try (BuiltArchive archive = new BuiltArchive(archive(), run, new RunTopics("millrace.old."))) {
+            archive.finish("records of another system", "run: {id: old}");
+        }
+
+        for (List<String> asked : List.of(List.of("ledger"), List.of("trace", "a/0"))) {
+            List<String> command = new ArrayList<>(asked);
+            command.addAll(List.of("--archive", archive().toString()));
+            assertThat(millrace(command.toArray(String[]::new))).isEqualTo(1);
+            assertThat(err.toString())
+                    .contains("an earlier version made it, without rollouts and steps; import the records again");
+        }
     }
 
     /** What the README of the example says. */

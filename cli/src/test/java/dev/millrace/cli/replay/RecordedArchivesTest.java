@@ -66,6 +66,14 @@ class RecordedArchivesTest {
         assertThat(said("doctor", "--archive", archive.toString())).contains("Nothing is broken or sick.");
     }
 
+    @ParameterizedTest
+    @MethodSource("archives")
+    void shouldAccountForEveryRolloutOfEveryArchiveAndTraceOne(Path archive) {
+        assertThat(said("ledger", "--archive", archive.toString())).contains("It adds up.");
+        assertThat(said("trace", "0-3/0", "--archive", archive.toString()))
+                .contains("rollout 0-3/0 — dropped: zero-variance", "prompt released", "joined");
+    }
+
     @Test
     void shouldExplainEveryRecordOfTheRunThatWasMadeByTheThirdContract() throws Exception {
         List<TaskVerdict> verdicts = replay(ARCHIVES.resolve("contract-3"));

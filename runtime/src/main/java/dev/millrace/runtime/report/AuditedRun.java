@@ -8,9 +8,11 @@ import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.scan.RunRecords;
 import dev.millrace.policy.tokenizer.TokenizerDirectory;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
@@ -26,12 +28,13 @@ import java.time.Clock;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run that is asked about: its log, and the broker that had to be started to read it, if any; or the files that its broker left.
+ * A run that is asked about: its log, and the broker that had to be started to read it, if any; the files that its broker left, or an archive.
  *
  * <p>Nothing is created. A run that continues in its folder is asked at its own broker. For one that has ended, {@link #open} starts the broker: its folder
  * is locked meanwhile, so that it cannot go on half way, and who wants it waits a while for it. {@link #read} reads the broker's files and locks nothing.
@@ -41,14 +44,14 @@ public final class AuditedRun implements AutoCloseable {
     private static final Duration PATIENCE = Duration.ofSeconds(5);
 
     private final Resolved resolved;
-    private final ClaimedRun claim;
+    private final @Nullable ClaimedRun claim;
     private final RunRecords records;
     private final @Nullable RunDirectory directory;
     private final @Nullable EmbeddedBroker broker;
 
     private AuditedRun(
             Resolved resolved,
-            ClaimedRun claim,
+            @Nullable ClaimedRun claim,
             RunRecords records,
             @Nullable RunDirectory directory,
             @Nullable EmbeddedBroker broker) {
@@ -114,6 +117,36 @@ public final class AuditedRun implements AutoCloseable {
                         : question.whereabouts().run().bootstrapServers(),
                 null,
                 null);
+    }
+
+    /**
+     * Opens an archive.
+     *
+     * @param file the run's configuration, where the archive has none; else null
+     */
+    public static AuditedRun inArchive(Path folder, @Nullable Path file) {
+        ArchivedRun archive = new ArchivedRun(folder);
+        archive.verify();
+        return new AuditedRun(
+                new Resolved(configuration(archive, file), archive.configuration()), null, archive, null, null);
+    }
+
+    /**
+     * The configuration of an archive's run.
+     *
+     * @param file in place of the archive's; else null
+     * @throws ConfigException if neither is there
+     */
+    public static MillraceConfig configuration(ArchivedRun archive, @Nullable Path file) {
+        return ConfigBinder.bind(
+                MillraceConfig.defaults(),
+                file != null
+                        ? ConfigTree.read(file)
+                        : ConfigTree.parse(
+                                archive.configuration()
+                                        .orElseThrow(() -> new ConfigException(
+                                                "the archive has no configuration; give the run's with --config FILE")),
+                                "the archive's configuration"));
     }
 
     /** Which run, as {@link #open} is told. */
@@ -249,22 +282,22 @@ public final class AuditedRun implements AutoCloseable {
 
     /** Returns the run's current records. */
     public RecordedRun recordedRun() {
-        return records instanceof FolderRun files ? files : new LiveRun(connection(), recorded());
+        return records instanceof RecordedRun recorded ? recorded : new LiveRun(connection(), recorded());
     }
 
-    /** The run's log; empty if its files are read. */
+    /** The run's log; empty if files are read. */
     public Optional<LogConnection> log() {
         return records instanceof LogConnection connection ? Optional.of(connection) : Optional.empty();
     }
 
     /** The run's log, of a run that was opened by its broker. */
     public LogConnection connection() {
-        return log().orElseThrow(() -> new IllegalStateException("the files of a broker are read, and no log is open"));
+        return log().orElseThrow(() -> new IllegalStateException("files are read, and no log is open"));
     }
 
-    /** What the run's claim says, as it was before anybody opened the run anew. */
+    /** What the run's claim says, as it was before anybody opened the run anew; an archive has none. */
     public ClaimedRun claim() {
-        return claim;
+        return Objects.requireNonNull(claim);
     }
 
     /** The same log for one who writes to it, in the epoch in which the run is now; the caller closes it. */

@@ -36,6 +36,9 @@ import org.jspecify.annotations.Nullable;
  * <p>Training rules look at the last ten steps. Bounds say when a person should look, not when to mask or stop.
  */
 public final class Doctor {
+    /** Subject of findings about stages that change nothing. */
+    public static final String IDLE_STAGE = "idle stage";
+
     private static final String OFF_POLICY = "off policy";
 
     public List<Finding> findings(Examination examination) {
@@ -637,7 +640,7 @@ public final class Doctor {
             stages.idle()
                     .forEach(idle -> findings.add(new Finding(
                             Weight.NOTE,
-                            "idle stage",
+                            IDLE_STAGE,
                             idle.sentence(),
                             "if it is not there as a guard, take it out or set it so that it acts")));
         }

@@ -43,6 +43,21 @@ public record Examination(
         lags = Map.copyOf(lags);
     }
 
+    /** Of records alone: nobody serves them, and nothing is known of versions and evaluations. */
+    public static Examination recorded(int epoch, Account account, Optional<Diagnosis> offPolicy) {
+        return new Examination(
+                epoch,
+                account,
+                List.of(),
+                OptionalLong.empty(),
+                OptionalLong.empty(),
+                offPolicy,
+                HeldOut.NONE,
+                Map.of(),
+                List.of(),
+                0);
+    }
+
     public List<TrainingStep> steps() {
         return account.steps().stream().filter(step -> step.getEpoch() == epoch).toList();
     }

@@ -86,7 +86,7 @@ public final class RolloutEvents {
 
     private void sampled(Found<Rollout> found) {
         Rollout rollout = found.value();
-        int tokens = PackedInts.length(rollout.getResponseTokens());
+        int tokens = rollout.getMask().remaining(); // another system's records may have no token ids
         int trainable = PackedMask.count(rollout.getMask());
         ObjectNode data = JSON.createObjectNode()
                 .put("generator", rollout.getGeneratorId())
@@ -101,8 +101,8 @@ public final class RolloutEvents {
         }
         spans(data, rollout.getVersionSpans());
         List<String> details = new ArrayList<>();
-        details.add("by " + rollout.getGeneratorId() + " in "
-                + (rollout.getFinishedAtMs() - rollout.getStartedAtMs()) + " ms: " + tokens
+        long tookMs = rollout.getFinishedAtMs() - rollout.getStartedAtMs();
+        details.add("by " + rollout.getGeneratorId() + (tookMs == 0 ? "" : " in " + tookMs + " ms") + ": " + tokens
                 + " tokens, " + trainable + " of the policy, by "
                 + spansText(rollout.getVersionSpans()));
         details.add("ended by " + rollout.getFinishReason()
@@ -265,8 +265,10 @@ public final class RolloutEvents {
                 + (step.getStarved()
                         ? " was starved, and left version " + step.getVersion() + " as it was: "
                         : " made version " + step.getVersion() + " with ")
-                + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts, learning rate "
-                + number(step.getLearningRate()));
+                + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts"
+                + (step.getLearningRate() == 0 && step.getWeightsSha256().isEmpty()
+                        ? "" // another system's trainer did not say it
+                        : ", learning rate " + number(step.getLearningRate())));
         if (step.getEntries() != null) {
             details.add("the learner decided anew: "
                     + (word.getTrainedTokens() > 0

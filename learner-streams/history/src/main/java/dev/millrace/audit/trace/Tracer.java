@@ -96,6 +96,42 @@ public final class Tracer {
         }
     }
 
+    /**
+     * The group of a rollout whose id does not say it, as another system's ids do not. Reads the batches.
+     *
+     * @throws dev.millrace.log.scan.ScanException if nothing arrives for too long
+     */
+    public Optional<String> groupOf(String rolloutId) {
+        AtomicReference<String> group = new AtomicReference<>();
+        try (TopicScan scan = records.scan(patience)) {
+            ConsistentCut cut = scan.cut(List.of(topics.batches()));
+            scan.readWhile(beginnings(cut, cut.partitions(topics.batches())), cut, record -> {
+                decoded(batches, record)
+                        .flatMap(batch -> batch.getEntries().stream()
+                                .filter(entry -> entry.getRolloutId().equals(rolloutId))
+                                .findFirst())
+                        .ifPresent(entry -> group.set(entry.getGroupId()));
+                return group.get() == null;
+            });
+        }
+        return Optional.ofNullable(group.get());
+    }
+
+    private static <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
+        try {
+            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
+    }
+
+    private static Map<TopicPartition, Long> beginnings(ConsistentCut cut, List<TopicPartition> partitions) {
+        Map<TopicPartition, Long> beginnings = new HashMap<>();
+        partitions.forEach(
+                partition -> beginnings.put(partition, cut.of(partition).begin()));
+        return beginnings;
+    }
+
     /** Epochs may share batch numbers. */
     private record StepName(int epoch, long batchId) {}
 
@@ -160,23 +196,15 @@ public final class Tracer {
 
         private Map<TopicPartition, Long> since(List<TopicPartition> partitions, long timestampMs) {
             if (timestampMs == Long.MIN_VALUE) {
-                Map<TopicPartition, Long> beginnings = new HashMap<>();
-                partitions.forEach(
-                        partition -> beginnings.put(partition, cut.of(partition).begin()));
-                return beginnings;
+                return beginnings(cut, partitions);
             }
             return scan.since(cut, partitions, timestampMs);
         }
 
         private <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
-            if (refused.has(record)) {
-                return Optional.empty(); // it decides nothing
-            }
-            try {
-                return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
-            } catch (MalformedRecordException e) {
-                return Optional.empty();
-            }
+            return refused.has(record) // it decides nothing
+                    ? Optional.empty()
+                    : Tracer.decoded(deserializer, record);
         }
 
         private boolean isOfGroup(ConsumerRecord<byte[], byte[]> record) {
@@ -487,11 +515,7 @@ public final class Tracer {
         }
 
         private Optional<PromptRequest> decoded(ConsumerRecord<byte[], byte[]> record) {
-            try {
-                return Optional.ofNullable(prompts.deserialize(record.topic(), record.value()));
-            } catch (MalformedRecordException e) {
-                return Optional.empty();
-            }
+            return Tracer.decoded(prompts, record);
         }
     }
 

@@ -1,0 +1,40 @@
+package dev.millrace.cli.audit;
+
+import dev.millrace.cli.HelpHeading;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import java.nio.file.Path;
+import java.util.Optional;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+
+/** The options of a command that reads a run or an archive. */
+@HelpHeading("Which run")
+final class RunOrArchive {
+    @Mixin
+    private RunOptions run = new RunOptions();
+
+    @Option(
+            names = "--archive",
+            paramLabel = "DIR",
+            description = "Archive of 'millrace export' or 'millrace import --records', in place of a run.")
+    private Path archive;
+
+    /** The folder of the archive; empty if a run is meant. */
+    Optional<Path> archive() {
+        if (archive != null && run.isGiven()) {
+            throw new ConfigException(
+                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
+        return Optional.ofNullable(archive);
+    }
+
+    /** Opens what was asked for to read its records. */
+    AuditedRun read() {
+        return archive().isPresent() ? AuditedRun.inArchive(archive, run.file()) : run.read();
+    }
+
+    RunOptions run() {
+        return run;
+    }
+}
