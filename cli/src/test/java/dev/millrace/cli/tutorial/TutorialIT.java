@@ -2,12 +2,17 @@ package dev.millrace.cli.tutorial;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.python.PythonInterpreter;
 import dev.millrace.cli.start.PackagedCommand;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -15,6 +20,10 @@ import org.junit.jupiter.api.io.TempDir;
 /** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
 class TutorialIT {
     private static final Path TUTORIALS = Path.of("..", "docs", "tutorials");
+    /** Needs NumPy, and nothing of the others. */
+    private static final String OF_PYTHON = "4-a-collapse-elsewhere.md";
+
+    private static final Pattern REWARD = Pattern.compile("\"reward\": ([0-9.e-]+)");
     private static final long PATIENCE_MINUTES = 4;
 
     @TempDir
@@ -25,25 +34,61 @@ class TutorialIT {
         PackagedCommand.writeTo(folder);
         List<Path> pages;
         try (Stream<Path> files = Files.list(TUTORIALS)) {
-            pages = files.sorted().toList();
+            pages = files.filter(page -> !page.endsWith(OF_PYTHON)).sorted().toList();
         }
         int blocks = 0;
         for (Path page : pages) {
             for (TutorialPage.Block block : TutorialPage.read(page).blocks()) {
-                run(page, block);
+                run(page, block, Map.of());
                 blocks++;
             }
         }
         assertThat(blocks).isGreaterThan(10);
     }
 
-    private void run(Path page, TutorialPage.Block block) throws IOException, InterruptedException {
+    @Test
+    void shouldDoWhatTheTutorialWithPythonSays() throws Exception {
+        Path python = Path.of(PythonInterpreter.with(folder, "numpy").command());
+        String path = System.getenv("PATH");
+        PackagedCommand.writeTo(folder);
+        Files.createSymbolicLink(folder.resolve("clients"), PythonInterpreter.CLIENT.getParent());
+        Path page = TUTORIALS.resolve(OF_PYTHON);
+        for (TutorialPage.Block block : TutorialPage.read(page).blocks()) {
+            run(
+                    page,
+                    block,
+                    Map.of(
+                            "PATH",
+                            python.getParent() == null ? path : python.getParent() + ":" + path,
+                            "PYTHONDONTWRITEBYTECODE",
+                            "1"));
+        }
+        assertThat(lastRewards("collapsed")).isLessThan(0.6 * lastRewards("corrected"));
+    }
+
+    /** Mean of the recorded steps 180 to 199. */
+    private double lastRewards(String recorded) throws IOException {
+        List<String> lines = new ArrayList<>();
+        for (int step = 180; step < 200; step++) {
+            lines.addAll(Files.readAllLines(folder.resolve(recorded).resolve(step + ".jsonl")));
+        }
+        return lines.stream()
+                .map(REWARD::matcher)
+                .filter(Matcher::find)
+                .mapToDouble(reward -> Double.parseDouble(reward.group(1)))
+                .average()
+                .orElseThrow();
+    }
+
+    private void run(Path page, TutorialPage.Block block, Map<String, String> environment)
+            throws IOException, InterruptedException {
         Path printed = folder.resolve("printed");
-        Process shell = new ProcessBuilder("bash", "-e", "-c", block.commands())
+        ProcessBuilder builder = new ProcessBuilder("bash", "-e", "-c", block.commands())
                 .directory(folder.toFile())
                 .redirectErrorStream(true)
-                .redirectOutput(printed.toFile())
-                .start();
+                .redirectOutput(printed.toFile());
+        builder.environment().putAll(environment);
+        Process shell = builder.start();
         boolean ended = shell.waitFor(PATIENCE_MINUTES, TimeUnit.MINUTES);
         if (!ended) {
             shell.descendants().forEach(ProcessHandle::destroyForcibly);
