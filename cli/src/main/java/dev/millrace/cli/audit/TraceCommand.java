@@ -203,18 +203,17 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private static void printEvents(List<RolloutEvent> events, boolean isDated, PrintWriter out) {
-        long before = events.get(0).timeMs();
-        for (RolloutEvent event : events) {
+        for (int i = 0; i < events.size(); i++) {
+            RolloutEvent event = events.get(i);
+            long delayMs = i == 0 ? 0 : event.timeMs() - events.get(i - 1).timeMs();
+            String delay = i == 0 ? "" : "+" + Lines.duration(delayMs);
             out.println();
-            long delayMs = event.timeMs() - before;
-            String delay = event == events.get(0) ? "" : "+" + Lines.duration(delayMs);
             out.println(
                     isDated
                             ? String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what())
                             : event.what() + (delayMs == 0 ? "" : ", " + delay));
             event.details().forEach(detail -> Lines.wrapped("    ", detail).forEach(out::println));
             out.println("    " + event.place());
-            before = event.timeMs();
         }
     }
 
