@@ -219,10 +219,10 @@ public final class RecordsImport {
     /** Those that a recorder wrote beside the step's lines; none where there is no such file. */
     private Map<String, Double> figures() {
         Path file = members.get(0).file().resolveSibling(step + ".figures.json");
-        if (!Files.isRegularFile(file)) {
-            return Map.of();
-        }
         Map<String, Double> figures = new LinkedHashMap<>();
+        if (!Files.isRegularFile(file)) {
+            return figures;
+        }
         try {
             LineFields.parsed(Files.readString(file)).properties().forEach(figure -> {
                 double value = figure.getValue().isNumber() ? figure.getValue().doubleValue() : Double.NaN;
