@@ -25,7 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A run of this build on Kafka's own server in other versions, which has its defaults but for what a single node needs. */
+/** A run of this build on Kafka's own server in other versions, which has its defaults but for what a small single node needs. */
 @Tag("brokers")
 @Timeout(value = 20, unit = TimeUnit.MINUTES)
 class BrokerVersionsIT {
@@ -104,8 +104,10 @@ class BrokerVersionsIT {
                 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
                 log.dirs=%s
                 offsets.topic.replication.factor=1
+                offsets.topic.num.partitions=4
                 transaction.state.log.replication.factor=1
                 transaction.state.log.min.isr=1
+                transaction.state.log.num.partitions=4
                 """.formatted(controller, address, folder.resolve("data")));
     }
 
