@@ -233,7 +233,7 @@ public final class RecordsImport {
                 }
             });
         } catch (BadLineException | IOException e) {
-            refuse(file, e.getMessage());
+            refuse(file, String.valueOf(e.getMessage()));
         }
         return figures;
     }
