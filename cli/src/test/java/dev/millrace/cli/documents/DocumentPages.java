@@ -19,7 +19,7 @@ final class DocumentPages {
 
     private static final Pattern SHELL = Pattern.compile("(sh|bash)?");
     private static final Pattern COMMAND = Pattern.compile("(\\./|infra/|\\(cd |[A-Z_a-z]+=\"?[^ ]"
-            + "|(python3?|pip|curl|echo|cd|export|java|for|node|cat|vllm|kafka-acls) ).*");
+            + "|(python3?|pip|curl|echo|cd|export|java|for|node|cat|vllm|kafka-acls|helm) ).*");
 
     private DocumentPages() {}
 
