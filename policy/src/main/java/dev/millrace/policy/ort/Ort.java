@@ -22,7 +22,6 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
-import java.nio.file.attribute.UserPrincipal;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -400,24 +399,13 @@ public final class Ort {
             }
             PosixFileAttributes attributes =
                     Files.readAttributes(folder, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-            UserPrincipal owner = attributes.owner();
-            boolean isOwn = owner.getName().equals(System.getProperty("user.name")) || owner.equals(ownerOfNew(folder));
-            if (!attributes.isDirectory() || !isOwn) {
-                throw new IOException(folder + " belongs to " + owner.getName());
+            String owner = attributes.owner().getName();
+            if (!attributes.isDirectory() || !owner.equals(System.getProperty("user.name"))) {
+                throw new IOException(folder + " belongs to " + owner);
             }
             if (attributes.permissions().contains(PosixFilePermission.OTHERS_WRITE)
                     || attributes.permissions().contains(PosixFilePermission.GROUP_WRITE)) {
                 Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwx------"));
-            }
-        }
-
-        /** A user without a name, as in a container, is {@code ?} to Java. */
-        private static UserPrincipal ownerOfNew(Path folder) throws IOException {
-            Path made = Files.createTempFile(folder, "owner", PARTIAL);
-            try {
-                return Files.getOwner(made);
-            } finally {
-                Files.delete(made);
             }
         }
 
