@@ -271,7 +271,9 @@ final class ReleasedSamples {
             }
         }
         if (waiting.add(batch.batchId(), batch.offset(), samples)) {
-            hard.put(batch.batchId(), batch.hard());
+            if (!batch.hard().isEmpty()) {
+                hard.put(batch.batchId(), batch.hard());
+            }
         } else {
             unknown++;
         }

@@ -607,6 +607,9 @@ public final class StalenessController implements AutoCloseable {
         }
 
         private List<ResampleRequest> hard(LearnerBatch batch) {
+            if (config.resampleBelow() == 0) { // also where rewards are negative
+                return List.of();
+            }
             Map<String, DoubleSummaryStatistics> rewards = new LinkedHashMap<>();
             for (BatchEntry entry : batch.getEntries()) {
                 rewards.computeIfAbsent(entry.getGroupId(), group -> new DoubleSummaryStatistics())

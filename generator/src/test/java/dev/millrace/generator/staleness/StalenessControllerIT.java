@@ -206,6 +206,22 @@ class StalenessControllerIT {
         }
     }
 
+    @Test
+    void shouldReleaseNoPromptForNegativeRewardsWhereThatIsOff() {
+        run.publish(0, 0);
+        MeterRegistry meters = new SimpleMeterRegistry();
+        try (StalenessController admission = admission(1, meters, 0, 0)) {
+            RunningRole role = new RunningRole("admission", admission::run, admission::stop);
+            assertReleased(4);
+            batched(1, -1, "0-0", "0-1");
+            run.publish(1, 8);
+            assertThat(assertReleased(6)).extracting(PromptRequest::getGroupId).endsWith("0-4", "0-5");
+            assertThat(meters.get("millrace.admission.resampled").counter().count())
+                    .isZero();
+            role.stop();
+        }
+    }
+
     private void rewardedAlike(String groupId) {
         outcome(groupId + "/0", "resample");
         for (int sample = 1; sample < 4; sample++) {
@@ -385,7 +401,7 @@ class StalenessControllerIT {
     void shouldReleaseAgainUnderItsNameWhatTheLogHasLostAndCountALateCopyOnce() {
         run.publish(0, 0);
         MeterRegistry meters = new SimpleMeterRegistry();
-        try (StalenessController admission = admission(0, meters, 200)) {
+        try (StalenessController admission = admission(0, meters, 200, 0.5)) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             List<ConsumerRecord<byte[], byte[]>> released = run.await(prompts, found -> found.size() >= 2);
             String rollouts = run.connection().topics().rollouts();
@@ -460,7 +476,7 @@ class StalenessControllerIT {
             run.write(table, group.groupId(), run.bytes(Admission.class, table, entry));
         }
         MeterRegistry meters = new SimpleMeterRegistry();
-        try (StalenessController admission = admission(0, meters, 200)) {
+        try (StalenessController admission = admission(0, meters, 200, 0.5)) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             awaitAgain(released, "0-0");
             awaitAgain(released, "0-1");
@@ -691,10 +707,11 @@ class StalenessControllerIT {
     }
 
     private StalenessController admission(int eta, MeterRegistry meters) {
-        return admission(eta, meters, 0);
+        return admission(eta, meters, 0, 0.5);
     }
 
-    private StalenessController admission(int eta, MeterRegistry meters, long releaseAgainAfterMs) {
+    private StalenessController admission(
+            int eta, MeterRegistry meters, long releaseAgainAfterMs, double resampleBelow) {
         return new StalenessController(
                 run.connection(),
                 run.feed(),
@@ -708,7 +725,7 @@ class StalenessControllerIT {
                         20_000,
                         2,
                         1,
-                        0.5,
+                        resampleBelow,
                         2,
                         QuarantineConfig.defaults(),
                         releaseAgainAfterMs),
