@@ -223,8 +223,8 @@ public final class RecordsImport {
         if (!Files.isRegularFile(file)) {
             return figures;
         }
-        try {
-            LineFields.parsed(Files.readString(file)).properties().forEach(figure -> {
+        try (BoundedLines line = new BoundedLines(file)) {
+            LineFields.parsed(String.valueOf(line.next())).properties().forEach(figure -> {
                 double value = figure.getValue().isNumber() ? figure.getValue().doubleValue() : Double.NaN;
                 if (Double.isFinite(value)) {
                     figures.put(figure.getKey(), value);
