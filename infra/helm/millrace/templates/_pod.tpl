@@ -38,10 +38,15 @@ spec:
       args:
         - {{ .name }}
         - --bootstrap-servers={{ $values.kafka }}
+        {{- if eq .name "evaluate" }}
+        - --follow
+        - --run={{ $values.run }}
+        {{- else }}
         - --set=run.id={{ $values.run }}
+        {{- end }}
         - --set=http.host=0.0.0.0
         - --set=http.token_variable=HTTP_TOKEN
-        - --metrics-port=9464
+        - --set=metrics.port=9464
         {{- if $begins }}
         - --config=/etc/millrace/millrace.yaml
         {{- end }}
@@ -50,6 +55,12 @@ spec:
         {{- end }}
         {{- if eq .name "generate" }}
         - --set=generator.id=$(POD)
+        {{- else if eq .name "gateway" }}
+        - --set=generator.id=$(POD)
+        - --set=gateway.host=0.0.0.0
+        - --set=gateway.port=8090
+        - --set=gateway.token_variable=GATEWAY_TOKEN
+        - --set=gateway.public_url=http://$(POD).{{ .root.Release.Name }}-gateway.$(NAMESPACE).svc:8090
         {{- else if eq .name "score" }}
         - --set=scorer.id=$(POD)
         {{- else if eq .name "stream" }}
@@ -65,10 +76,18 @@ spec:
         - {name: MILLRACE_LOG_FORMAT, value: json}
         - {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
         - {name: HTTP_TOKEN, valueFrom: {secretKeyRef: {name: {{ $values.secrets.http }}, key: token}}}
+        {{- if eq .name "gateway" }}
+        - {name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}
+        - {name: GATEWAY_TOKEN, valueFrom: {secretKeyRef: {name: {{ $values.secrets.gateway }}, key: token}}}
+        {{- end }}
       {{- with $values.secrets.environment }}
       envFrom: [{secretRef: {name: {{ . }}}}]
       {{- end }}
-      ports: [{name: http, containerPort: 9464}]
+      ports:
+        - {name: http, containerPort: 9464}
+        {{- if eq .name "gateway" }}
+        - {name: gateway, containerPort: 8090}
+        {{- end }}
       startupProbe: {httpGet: {path: /livez, port: http}, periodSeconds: 10, failureThreshold: 60}
       livenessProbe: {httpGet: {path: /livez, port: http}, periodSeconds: 10}
       readinessProbe: {httpGet: {path: /readyz, port: http}, periodSeconds: 10}
@@ -88,6 +107,9 @@ spec:
         {{- if $values.secrets.kafka }}
         - {name: kafka, mountPath: /etc/kafka}
         {{- end }}
+        {{- with .role.volumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
   volumes:
     - {name: tmp, emptyDir: {}}
     {{- if .role.volume }}
@@ -98,5 +120,8 @@ spec:
     {{- end }}
     {{- with $values.secrets.kafka }}
     - {name: kafka, secret: {secretName: {{ . }}}}
+    {{- end }}
+    {{- with .role.volumes }}
+    {{- toYaml . | nindent 4 }}
     {{- end }}
 {{- end }}

@@ -11,6 +11,7 @@ import com.google.gson.JsonElement;
 import com.google.gson.JsonParser;
 import com.marcnuri.helm.Helm;
 import dev.millrace.cli.Main;
+import dev.millrace.gateway.GatewayConfig;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.schemas.run.RunTopics;
 import io.kubernetes.client.openapi.models.V1ConfigMap;
@@ -18,6 +19,8 @@ import io.kubernetes.client.openapi.models.V1Deployment;
 import io.kubernetes.client.openapi.models.V1Job;
 import io.kubernetes.client.openapi.models.V1PersistentVolumeClaim;
 import io.kubernetes.client.openapi.models.V1PodDisruptionBudget;
+import io.kubernetes.client.openapi.models.V1Service;
+import io.kubernetes.client.openapi.models.V1StatefulSet;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -47,6 +50,9 @@ class ChartTest {
             epoch: 2
             roles:
               learn: {volume: 1Gi, arguments: [--device, "cuda:0"], image: "gpu:1", resources: {limits: {nvidia.com/gpu: 1}}}
+              admit: {volumes: [{name: data, persistentVolumeClaim: {claimName: d}}], volumeMounts: [{name: data, mountPath: /data}]}
+              gateway: {enabled: true, replicas: 2}
+              evaluate: {enabled: true}
               generate: {scale: {min: 1, max: 3, lag: 7}}
               score: {scale: {min: 1, max: 4, lag: 100}, nodeSelector: {zone: a}, tolerations: [{key: gpu, operator: Exists}]}
             """;
@@ -60,7 +66,9 @@ class ChartTest {
             "Deployment", V1Deployment::validateJsonElement,
             "Job", V1Job::validateJsonElement,
             "PersistentVolumeClaim", V1PersistentVolumeClaim::validateJsonElement,
-            "PodDisruptionBudget", V1PodDisruptionBudget::validateJsonElement);
+            "PodDisruptionBudget", V1PodDisruptionBudget::validateJsonElement,
+            "Service", V1Service::validateJsonElement,
+            "StatefulSet", V1StatefulSet::validateJsonElement);
 
     @BeforeAll
     static void needsHelmsLibrary() {
@@ -150,7 +158,10 @@ class ChartTest {
         for (JsonNode resource : resources) {
             for (JsonNode container : resource.at("/spec/template/spec/containers")) {
                 List<String> words = new ArrayList<>();
-                container.path("args").forEach(word -> words.add(word.asText().replace("$(POD)", "a-1")));
+                container
+                        .path("args")
+                        .forEach(word ->
+                                words.add(word.asText().replace("$(POD)", "a-1").replace("$(NAMESPACE)", "rl")));
                 kinds.put(words.get(0), resource.path("kind").asText());
                 Main.commandLine().parseArgs(words.toArray(String[]::new));
                 ConfigLayers layers = new ConfigLayers();
@@ -160,9 +171,8 @@ class ChartTest {
                 var http = layers.resolve().http();
                 assertThat(http.host()).isEqualTo("0.0.0.0");
                 assertThat(names(container.path("env"))).contains(http.tokenVariable());
-                assertThat(words)
-                        .contains("--metrics-port="
-                                + container.at("/ports/0/containerPort").asText());
+                assertThat(layers.resolve().metrics().port())
+                        .isEqualTo(container.at("/ports/0/containerPort").asInt());
                 for (String probe : List.of("startupProbe/livez", "livenessProbe/livez", "readinessProbe/readyz")) {
                     String[] parts = probe.split("/");
                     assertThat(container.path(parts[0]).path("httpGet"))
@@ -183,16 +193,46 @@ class ChartTest {
                         "millrace.yaml")
                 .resolve();
 
-        assertThat(kinds)
-                .isEqualTo(
-                        values.equals(TRAIN)
-                                ? Map.of("train", "Job")
-                                : Map.of(
-                                        "learn", "Job",
-                                        "admit", "Deployment",
-                                        "generate", "Deployment",
-                                        "score", "Deployment",
-                                        "stream", "Deployment"));
+        Map<String, String> expected = new TreeMap<>();
+        if (values.equals(TRAIN)) {
+            expected.put("train", "Job");
+        } else {
+            expected.put("learn", "Job");
+            List.of("admit", "generate", "score", "stream").forEach(role -> expected.put(role, "Deployment"));
+        }
+        if (values.equals(EVERYTHING)) {
+            expected.putAll(Map.of("gateway", "StatefulSet", "evaluate", "Deployment"));
+        }
+        assertThat(kinds).isEqualTo(expected);
+    }
+
+    /** A session lives in one pod: agents reach that one by the name that its set and service give it, with a token. */
+    @Test
+    void shouldSendAgentsToThePodThatHasTheirSession() throws IOException {
+        List<JsonNode> resources = rendered(EVERYTHING);
+        JsonNode set = ofKind(resources, "StatefulSet").findFirst().orElseThrow();
+        JsonNode service = ofKind(resources, "Service").findFirst().orElseThrow();
+        JsonNode container = set.at("/spec/template/spec/containers/0");
+        ConfigLayers layers = new ConfigLayers();
+        container.path("args").forEach(word -> {
+            if (word.asText().startsWith("--set=")) {
+                layers.set(word.asText()
+                        .substring("--set=".length())
+                        .replace("$(POD)", "a-gateway-1")
+                        .replace("$(NAMESPACE)", "rl"));
+            }
+        });
+        GatewayConfig gateway = layers.resolve().gateway();
+
+        assertThat(service.at("/spec/clusterIP").asText()).isEqualTo("None");
+        assertThat(service.at("/spec/selector")).isEqualTo(set.at("/spec/selector/matchLabels"));
+        assertThat(set.at("/spec/serviceName")).isEqualTo(service.at("/metadata/name"));
+        assertThat(gateway.publicUrl()).isEqualTo("http://a-gateway-1.a-gateway.rl.svc:8090");
+        assertThat(gateway.port())
+                .isEqualTo(container.at("/ports/1/containerPort").asInt())
+                .isEqualTo(service.at("/spec/ports/0/port").asInt());
+        assertThat(names(container.path("env"))).contains(gateway.tokenVariable(), "POD", "NAMESPACE");
+        assertThat(layers.resolve().generator().id()).isEqualTo("a-gateway-1");
     }
 
     @Test
