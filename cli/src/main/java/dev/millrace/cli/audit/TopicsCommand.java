@@ -22,6 +22,7 @@ import dev.millrace.runtime.pipeline.RunLookup;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -99,13 +100,17 @@ public final class TopicsCommand implements Runnable {
             return config;
         }
 
+        private static List<TopicSettings> expected(MillraceConfig config, ClusterRun found) {
+            return config.topicSettings(
+                    found.claim().map(claim -> claim.run().epoch()).orElse(0));
+        }
+
         /** Does something with the topics that the run is made with. */
         int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
             run.needs(RoleRights.TOPICS);
             return on((cluster, found) -> {
                 MillraceConfig config = config(found);
-                List<TopicSettings> expected = config.topicSettings(
-                        found.claim().map(claim -> claim.run().epoch()).orElse(0));
+                List<TopicSettings> expected = expected(config, found);
                 try (TopicAdministration administration =
                         new TopicAdministration(RunOptions.client(config), config.sizedTopics())) {
                     return work.apply(administration, expected);
@@ -282,6 +287,7 @@ public final class TopicsCommand implements Runnable {
                 "",
                 "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml --dry-run",
                 "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml",
+                "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml --strimzi my-cluster",
                 "",
                 "Exit codes: 0 all are there, or are listed; 1 a failure, or one has settings that contradict; 2 a mistake in",
                 "the command line."
@@ -293,11 +299,32 @@ public final class TopicsCommand implements Runnable {
         @Option(names = "--dry-run", description = "Print what would be created, and create nothing.")
         private boolean dryRun;
 
+        @Option(
+                names = "--strimzi",
+                paramLabel = "CLUSTER",
+                description =
+                        "Print all of them as KafkaTopics for the Kafka resource of this name, and create nothing.")
+        private String strimzi;
+
         @Spec
         private CommandSpec spec;
 
         @Override
         public Integer call() {
+            if (strimzi != null && (dryRun || options.json)) {
+                throw new ConfigException("--strimzi prints YAML and creates nothing; leave out "
+                        + (dryRun ? "--dry-run" : "--json") + ", or --strimzi");
+            }
+            if (strimzi != null) {
+                return options.on((cluster, found) -> {
+                    MillraceConfig config = options.config(found);
+                    PrintWriter out = spec.commandLine().getOut();
+                    TopicOptions.expected(config, found)
+                            .forEach(topic -> print(topic, config.topics().replicationFactor(), out));
+                    out.flush();
+                    return 0;
+                });
+            }
             return options.onExpected((administration, expected) -> {
                 Set<String> there = administration.existing(
                         expected.stream().map(TopicSettings::name).toList());
@@ -312,6 +339,29 @@ public final class TopicsCommand implements Runnable {
                 out.flush();
                 return 0;
             });
+        }
+
+        /** Kubernetes' names have no underscores and no capitals: the topic's own is in the spec. */
+        private void print(TopicSettings topic, int replicas, PrintWriter out) {
+            out.println("---");
+            out.println("apiVersion: kafka.strimzi.io/v1");
+            out.println("kind: KafkaTopic");
+            out.println("metadata:");
+            out.println("  name: "
+                    + topic.name()
+                            .toLowerCase(Locale.ROOT)
+                            .replaceAll("[^a-z0-9.-]", "-")
+                            .replaceAll("^-+|-+$", ""));
+            out.println("  labels:");
+            out.println("    strimzi.io/cluster: " + strimzi);
+            out.println("spec:");
+            out.println("  topicName: \"" + topic.name() + "\"");
+            out.println("  partitions: " + topic.partitions());
+            if (replicas != -1) {
+                out.println("  replicas: " + replicas);
+            }
+            out.println("  config:");
+            topic.configuration().forEach((key, value) -> out.println("    " + key + ": \"" + value + "\""));
         }
 
         private void print(List<TopicSettings> missing, int there, PrintWriter out) {

@@ -3,7 +3,9 @@ package dev.millrace.cli.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.MappingIterator;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.registry.LogSchemaRegistry;
@@ -12,7 +14,6 @@ import dev.millrace.schemas.TrainingStep;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -35,7 +36,6 @@ import org.junit.jupiter.api.io.TempDir;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ExternalClusterIT {
     private static final int STEPS = 3;
-    private static final Duration LIMIT = Duration.ofSeconds(90);
 
     private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {}
 
@@ -160,7 +160,7 @@ class ExternalClusterIT {
         Said said = millrace("delete", "--run", gone.id, "--yes");
         assertThat(said.status()).as("as long as it may be alive").isEqualTo(1);
         assertThat(said.err()).contains("is alive: ", "its newest record is ");
-        long deadline = System.nanoTime() + LIMIT.toNanos();
+        long deadline = System.nanoTime() + TrainProcess.PATIENCE.toNanos();
         while (said.status() != 0 && System.nanoTime() < deadline) {
             said = millrace("delete", "--run", gone.id, "--yes");
         }
@@ -230,7 +230,7 @@ class ExternalClusterIT {
                     .isZero();
             assertThat(out.toString().replaceAll("\\s+", " "))
                     .containsPattern("run asked stopped after [0-9.ms ]+ at version [1-9]\\d*, because ");
-            assertThat(process.awaitExit(LIMIT)).isEqualTo(130);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(130);
             assertThat(Main.commandLine().execute(stop))
                     .as("there is nothing to stop")
                     .isEqualTo(5);
@@ -242,7 +242,9 @@ class ExternalClusterIT {
             assertThat(said.status()).as(said.toString()).isZero();
             assertThat(said.out().replaceAll("\\s+", " "))
                     .contains("asked to stop; seen were: ", "no role of run asked is seen any more");
-            assertThat(process.awaitExit(LIMIT)).as("as after Ctrl-C").isEqualTo(130);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE))
+                    .as("as after Ctrl-C")
+                    .isEqualTo(130);
         }
         JsonNode state = new ObjectMapper()
                 .readTree(millrace("runs", "--run", "asked", "--json").out())
@@ -253,7 +255,7 @@ class ExternalClusterIT {
         List<String> again = new ArrayList<>(ofRun);
         again.addAll(List.of("--max-steps", Long.toString(end)));
         try (TrainProcess process = TrainProcess.train(directory, again.toArray(String[]::new))) {
-            assertThat(process.awaitExit(LIMIT))
+            assertThat(process.awaitExit(TrainProcess.PATIENCE))
                     .as("a request is for those that ran when it came")
                     .isZero();
         }
@@ -263,6 +265,18 @@ class ExternalClusterIT {
         return topics.findValuesAsText("topic").stream()
                 .map(name -> name.replace(prefix, other))
                 .collect(Collectors.toSet());
+    }
+
+    /** Strimzi's resources by topic. */
+    private Map<String, JsonNode> kafkaTopics(String run) throws Exception {
+        Said said = millrace("topics", "create", "--run", run, "--strimzi", "my-cluster");
+        assertThat(said.status()).as(said.toString()).isZero();
+        try (MappingIterator<JsonNode> each =
+                new ObjectMapper(new YAMLFactory()).readerFor(JsonNode.class).readValues(said.out())) {
+            return each.readAll().stream()
+                    .collect(Collectors.toMap(
+                            topic -> topic.at("/spec/topicName").asText(), topic -> topic));
+        }
     }
 
     @Test
@@ -284,6 +298,23 @@ class ExternalClusterIT {
         assertThat(millrace("topics", "check", "--run", first.id).out())
                 .isEqualTo("23 topics are as the run expects them.\n");
         assertThat(millrace("topics", "list", "--run", "ready").status()).isEqualTo(5);
+
+        Map<String, JsonNode> kafkaTopics = kafkaTopics("ready");
+        assertThat(kafkaTopics.keySet())
+                .hasSize(23)
+                .contains("_schemas", prefix + "topology-join-journal-changelog")
+                .containsAll(names(plan, prefix, prefix));
+        JsonNode rollouts = kafkaTopics.get(prefix + "rollouts");
+        assertThat(rollouts.at("/metadata/labels/strimzi.io~1cluster").asText()).isEqualTo("my-cluster");
+        assertThat(rollouts.at("/metadata/name").asText()).isEqualTo("millrace.ready.rollouts");
+        assertThat(rollouts.at("/spec/partitions").asInt()).isEqualTo(4);
+        assertThat(rollouts.at("/spec/replicas").isMissingNode())
+                .as("the cluster's")
+                .isTrue();
+        assertThat(rollouts.at("/spec/config/retention.ms").asText()).isEqualTo("2592000000");
+        assertThat(millrace("topics", "create", "--run", "ready", "--strimzi", "c", "--json")
+                        .err())
+                .contains("leave out --json, or --strimzi");
 
         assertThat(millrace("topics", "create", "--run", "ready").out())
                 .contains("created " + prefix + "rollouts with 4 partitions, ")
@@ -344,7 +375,7 @@ class ExternalClusterIT {
     @Test
     void shouldRefuseASecondRunUnderTheTopicsOfTheFirst() throws Exception {
         try (TrainProcess process = train("three", "--set", "run.topic_prefix=" + first.prefix)) {
-            assertThat(process.awaitExit(LIMIT)).isEqualTo(1);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(1);
             String third = process.awaitLine("^run (\\S+) in three$").group(1);
             assertThat(process.err())
                     .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
@@ -355,7 +386,7 @@ class ExternalClusterIT {
     @Test
     void shouldKeepTheLogOfARunWhereItIs() throws Exception {
         try (TrainProcess process = TrainProcess.train(folder.resolve("two"), "--set", "run.bootstrap_servers=")) {
-            assertThat(process.awaitExit(LIMIT)).isEqualTo(2);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(2);
             assertThat(process.err())
                     .singleElement()
                     .asString()
