@@ -47,11 +47,21 @@ final class TrainProcess implements AutoCloseable {
 
     /** {@code millrace} with these arguments, in this folder, with these variables in its environment. */
     static TrainProcess start(Path workingDirectory, List<String> arguments, Map<String, String> environment) {
+        return start(PackagedCommand.words(), workingDirectory, arguments, environment);
+    }
+
+    /** {@code millrace} of another build, whose jars are in a folder. */
+    static TrainProcess ofBuild(Path libraries, Path workingDirectory, List<String> arguments) {
+        return start(PackagedCommand.words(libraries), workingDirectory, arguments, Map.of());
+    }
+
+    private static TrainProcess start(
+            List<String> millrace, Path workingDirectory, List<String> arguments, Map<String, String> environment) {
         List<String> command = new ArrayList<>();
         if (exitStatus(List.of("env", "--default-signal=INT", "true")) == 0) {
             command.addAll(INTERRUPTIBLE); // a build in the background ignores SIGINT, and its children would too
         }
-        command.addAll(PackagedCommand.words());
+        command.addAll(millrace);
         command.addAll(arguments);
         try {
             ProcessBuilder builder = new ProcessBuilder(command).directory(workingDirectory.toFile());

@@ -46,7 +46,14 @@ public final class PackagedCommand {
         if (isPrepared()) {
             words.addAll(List.of("-XX:SharedArchiveFile=" + ARCHIVE, "-Xlog:cds=off", "-Xlog:cds+dynamic=off"));
         }
-        words.addAll(main());
+        words.addAll(main(LIBRARIES));
+        return words;
+    }
+
+    /** Those of another build, whose jars are in a folder. */
+    public static List<String> words(Path libraries) {
+        List<String> words = machine();
+        words.addAll(main(libraries));
         return words;
     }
 
@@ -70,8 +77,8 @@ public final class PackagedCommand {
                 "-Djava.awt.headless=true"));
     }
 
-    private static List<String> main() {
-        return List.of("-cp", LIBRARIES + "/*", "dev.millrace.cli.Main");
+    private static List<String> main(Path libraries) {
+        return List.of("-cp", libraries + "/*", "dev.millrace.cli.Main");
     }
 
     private static synchronized boolean isPrepared() {
@@ -103,7 +110,7 @@ public final class PackagedCommand {
         Path made = folder.resolve("classes.jsa");
         List<String> words = machine();
         words.add("-XX:ArchiveClassesAtExit=" + made);
-        words.addAll(main());
+        words.addAll(main(LIBRARIES));
         words.addAll(SHORT_RUN);
         words.addAll(List.of("--run-dir", folder.resolve("run").toString()));
         Process run = new ProcessBuilder(words)
