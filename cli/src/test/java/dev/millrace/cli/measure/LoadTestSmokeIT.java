@@ -15,6 +15,7 @@ import dev.millrace.workloads.OpenLoopReport;
 import dev.millrace.workloads.PointResult;
 import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.ClosedReport;
+import dev.millrace.workloads.closed.ClosedRun;
 import dev.millrace.workloads.closed.GatewayBenchmark;
 import dev.millrace.workloads.topology.ReplayBenchmark;
 import java.io.IOException;
@@ -167,6 +168,8 @@ class LoadTestSmokeIT {
         run(List.of(0), arguments.toArray(String[]::new));
 
         assertThat(report.resolve("report.html")).isNotEmptyFile();
+        assertThat(run(List.of(0), "load-test", "--compare", report.toString(), report.toString()))
+                .contains("within noise");
         return report.resolve(OpenLoopReport.JSON);
     }
 
@@ -184,6 +187,10 @@ class LoadTestSmokeIT {
                         assertThat(run.millisPerStep()).isPositive();
                         assertThat(run.steps()).isNotEmpty();
                     });
+            assertThat(curve.runs()).filteredOn(ClosedRun::synchronous).allSatisfy(onPolicy -> {
+                assertThat(onPolicy.staleness()).isZero();
+                assertThat(onPolicy.essRatio()).isGreaterThan(0.999);
+            });
         });
     }
 
