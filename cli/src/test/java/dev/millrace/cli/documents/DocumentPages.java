@@ -17,6 +17,7 @@ final class DocumentPages {
     static final Pattern FENCE =
             Pattern.compile("^[ ]*```([a-z]*)\\n(.*?)^[ ]*```", Pattern.DOTALL | Pattern.MULTILINE);
 
+    private static final Pattern INLINE = Pattern.compile("`(\\./millrace [^`]*--[^`]+)`");
     private static final Pattern SHELL = Pattern.compile("(sh|bash)?");
     private static final Pattern COMMAND = Pattern.compile("(\\./|infra/|\\(cd |[A-Z_a-z]+=\"?[^ ]"
             + "|(python3?|pip|curl|echo|cd|export|java|for|node|cat|vllm|kafka-acls|helm) ).*");
@@ -53,6 +54,15 @@ final class DocumentPages {
             }
         }
         return blocks;
+    }
+
+    /** Commands with options that the sentences and tables of a page name. */
+    static List<String> inSentences(Path page) {
+        return INLINE.matcher(FENCE.matcher(text(page)).replaceAll(""))
+                .results()
+                .map(command -> command.group(1).replaceAll("\\s+", " "))
+                .distinct()
+                .toList();
     }
 
     /** The page as it is written. */

@@ -36,7 +36,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Every command in a block of a page is executed, page by page, by one shell in a folder that looks like a fresh clone with a run,
+ * Every command in a block of a page, then every one with options in its sentences, is executed, page by page, by one shell in a folder that looks like a fresh clone with a run,
  * its archive and a small model in it. Models and counts are made small, and {@code kafka:9092} is a broker of the test; all else is as
  * written. What differs, and what is not executed, is in {@code documented-commands.yaml}. The tutorials have a test of their own.
  */
@@ -98,7 +98,8 @@ class DocumentedCommandsIT {
     static List<Path> pages() throws IOException {
         return DocumentPages.all().stream()
                 .filter(page -> !page.startsWith(DocumentPages.ROOT.resolve("docs/tutorials")))
-                .filter(page -> !DocumentPages.blocks(page).isEmpty())
+                .filter(page -> !DocumentPages.blocks(page).isEmpty()
+                        || !DocumentPages.inSentences(page).isEmpty())
                 .toList();
     }
 
@@ -135,6 +136,10 @@ class DocumentedCommandsIT {
             }
             script.append("all_ready\n");
         }
+        for (String command : DocumentPages.inSentences(page)) {
+            commands += append(script, small(command, name));
+        }
+        script.append("all_ready\n");
         if (commands == 0) {
             return;
         }
