@@ -33,7 +33,6 @@ import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -88,7 +87,7 @@ class AgentSessionsIT {
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90));
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE);
                 PolicyFeed feed = new PolicyFeed(log.connection(), config.weights())) {
             Role learner = pipeline.learner();
             threads.start(learner);
@@ -219,7 +218,7 @@ class AgentSessionsIT {
     }
 
     private static void requireTrained(LogConnection connection) {
-        Account account = new LedgerReader(connection).read(Duration.ofSeconds(90));
+        Account account = new LedgerReader(connection).read(TrainProcess.PATIENCE);
         assertThat(account.steps()).hasSize(1);
         assertThat(account.balance().addsUp()).isTrue();
         List<Rollout> rollouts =

@@ -132,7 +132,7 @@ class ForeignPartnersIT {
             server.start();
             try (Pipeline pipeline =
                             new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                    RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
+                    RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
                 Role learner = pipeline.learner();
                 threads.start(learner);
                 threads.start(pipeline.admission());
@@ -160,7 +160,7 @@ class ForeignPartnersIT {
 
     private static void requireAllIsTheirs(RunLog log, String id) {
         LogConnection connection = log.connection();
-        Account account = new LedgerReader(connection).read(Duration.ofSeconds(90));
+        Account account = new LedgerReader(connection).read(TrainProcess.PATIENCE);
         assertThat(account.steps()).extracting(TrainingStep::getVersion).containsExactly(1L, 2L, 3L);
         assertThat(account.balance().addsUp()).isTrue();
 

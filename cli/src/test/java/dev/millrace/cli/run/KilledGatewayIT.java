@@ -149,7 +149,7 @@ class KilledGatewayIT {
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
             threads.start(pipeline.learner());
             threads.start(pipeline.admission());
             threads.start(pipeline.scorer(ScorerPurpose.LEARNER));
@@ -357,7 +357,7 @@ class KilledGatewayIT {
                 .singleElement()
                 .satisfies(rollout -> assertThat(rollout.getReward()).isEqualTo(reward)));
         assertThat(rollouts.values()).allSatisfy(same -> assertThat(same).hasSize(1));
-        Account account = new LedgerReader(connection).read(Duration.ofSeconds(60));
+        Account account = new LedgerReader(connection).read(TrainProcess.PATIENCE);
         assertThat(account.balance().addsUp()).isTrue();
         System.out.printf(
                 "%d lives ended, %d turns and %d ends acknowledged, %d rollouts, %d steps%n",

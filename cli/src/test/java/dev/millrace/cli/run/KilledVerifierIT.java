@@ -70,7 +70,7 @@ class KilledVerifierIT {
                         "",
                         Clock.systemUTC());
                 Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
             Process verifier = verifier(python, "before", port);
             try {
                 threads.start(pipeline.learner());
@@ -102,7 +102,7 @@ class KilledVerifierIT {
             assertThat(byFailure.get(false))
                     .allSatisfy(
                             rollout -> assertThat(rollout.getRewardComponents()).containsKey("right"));
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(60));
+            Account account = new LedgerReader(log.connection()).read(TrainProcess.PATIENCE);
             assertThat(account.balance().addsUp()).isTrue();
             assertThat(account.balance().all().generated())
                     .isEqualTo(byFailure.get(true).size() + byFailure.get(false).size());

@@ -26,7 +26,6 @@ import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -145,7 +144,7 @@ class PythonRanksIT {
                 RunLog run = open(broker);
                 Pipeline pipeline =
                         new Pipeline(config, run.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90));
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE);
                 LoggedRun seen = seen(broker)) {
             Role first = pipeline.firstVersion();
             threads.start(first);

@@ -21,7 +21,6 @@ import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.file.Path;
 import java.time.Clock;
-import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -82,7 +81,7 @@ class PythonTrainerIT {
                     .as("Millrace's own learner has ended when the first in Python took over")
                     .contains("somebody newer has taken over");
 
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(90));
+            Account account = new LedgerReader(log.connection()).read(TrainProcess.PATIENCE);
             requireEveryStepOnce(account);
             int newest = account.steps().size();
             try (PolicyFeed feed = new PolicyFeed(log.connection(), WeightsConfig.defaults())) {
@@ -140,7 +139,7 @@ class PythonTrainerIT {
             }
             assertThat(trainer.exitValue()).as(python.printed("trainer")).isZero();
             threads.stop();
-            Account account = new LedgerReader(log.connection()).read(Duration.ofSeconds(90));
+            Account account = new LedgerReader(log.connection()).read(TrainProcess.PATIENCE);
             List<TrainingStep> steps = account.steps();
             assertThat(meanReward(steps.subList(steps.size() - 10, steps.size())))
                     .isGreaterThanOrEqualTo(0.9);
@@ -162,7 +161,7 @@ class PythonTrainerIT {
                         "",
                         Clock.systemUTC());
                 Pipeline pipeline = new Pipeline(config, log.connection(), meters, Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
             threads.start(pipeline.admission());
             threads.start(pipeline.generator());
             threads.start(pipeline.scorer(ScorerPurpose.LEARNER));

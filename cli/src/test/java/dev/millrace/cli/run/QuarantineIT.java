@@ -54,7 +54,6 @@ import picocli.CommandLine;
 /** A whole run of which one generator lies and the only other one goes sick, and a person who does what the alarms say. */
 @Timeout(300)
 class QuarantineIT {
-    private static final Duration LIMIT = Duration.ofSeconds(90);
 
     @TempDir
     private Path directory;
@@ -81,7 +80,7 @@ class QuarantineIT {
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
                 PolicyFeed feed = new PolicyFeed(log.connection(), config.weights());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(90))) {
+                RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
             LogConnection connection = log.connection();
             threads.start(pipeline.learner());
             threads.start(pipeline.admission());
@@ -144,7 +143,7 @@ class QuarantineIT {
             assertThat(alarm(connection, honest)).isEmpty();
             threads.stop();
             assertThat(threads.failure()).isEmpty();
-            Account account = new LedgerReader(connection).read(LIMIT);
+            Account account = new LedgerReader(connection).read(TrainProcess.PATIENCE);
             assertThat(account.balance().addsUp()).isTrue();
             assertThat(account.steps())
                     .allSatisfy(step -> assertThat(step.getStalenessMax())
@@ -272,7 +271,7 @@ class QuarantineIT {
     }
 
     private static void awaitUntil(RoleThreads threads, String what, BooleanSupplier condition) {
-        long deadline = System.nanoTime() + LIMIT.toNanos();
+        long deadline = System.nanoTime() + TrainProcess.PATIENCE.toNanos();
         for (long looked = System.nanoTime(); !condition.getAsBoolean(); looked = System.nanoTime()) {
             assertThat(threads.failure()).isEmpty();
             assertThat(System.nanoTime()).as(what).isLessThan(deadline);

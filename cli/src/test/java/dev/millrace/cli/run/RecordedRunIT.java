@@ -11,7 +11,6 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -35,7 +34,6 @@ import org.junit.jupiter.api.io.TempDir;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class RecordedRunIT {
-    private static final Duration LIMIT = Duration.ofSeconds(120);
     private static final int STEPS = 3;
     /** In every secret of this test, and nowhere else. */
     private static final String SECRET = "hunter2";
@@ -207,7 +205,9 @@ class RecordedRunIT {
                         cluster.bootstrapServers()))) {
             scorer.awaitLine("^scorer  version \\d+");
             scorer.signal("INT");
-            assertThat(scorer.awaitExit(LIMIT)).as(scorer::toString).isEqualTo(130);
+            assertThat(scorer.awaitExit(TrainProcess.PATIENCE))
+                    .as(scorer::toString)
+                    .isEqualTo(130);
         }
     }
 

@@ -32,7 +32,6 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ResumeIT {
-    private static final Duration STOP_LIMIT = Duration.ofSeconds(90);
     private static final String[] COMMAND = {"--set", "goal.mean_reward=0", "--max-steps", "5000"};
 
     private record Stopped(int status, List<String> out, List<String> err, JsonNode summary, List<String> rows) {}
@@ -57,7 +56,7 @@ class ResumeIT {
             runId = process.awaitLine("^run (\\S+) in run$").group(1);
             process.awaitStep(2);
             process.signal("KILL");
-            assertThat(process.awaitExit(STOP_LIMIT)).isEqualTo(128 + 9);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(128 + 9);
         }
         assertThat(directory.resolve("summary.json")).doesNotExist();
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
@@ -83,7 +82,7 @@ class ResumeIT {
             process.awaitLine("^going on with run " + runId + " in run$");
             process.awaitStep(step);
             process.signal(signal);
-            return stopped(process, STOP_LIMIT);
+            return stopped(process, TrainProcess.PATIENCE);
         }
     }
 

@@ -13,7 +13,6 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -28,7 +27,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** What a mistake gets: a status other than 0 and one sentence that names it, its bound and the way out. */
 @Timeout(300)
 class WrongInputIT {
-    private static final Duration LIMIT = Duration.ofSeconds(90);
     private static final int FAILED = 1;
     private static final int MISTAKEN = 2;
 
@@ -40,7 +38,9 @@ class WrongInputIT {
         List<String> all = new ArrayList<>(List.of("train"));
         all.addAll(Arrays.asList(arguments));
         try (TrainProcess process = TrainProcess.start(folder, all)) {
-            assertThat(process.awaitExit(LIMIT)).as(process::toString).isEqualTo(status);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE))
+                    .as(process::toString)
+                    .isEqualTo(status);
             assertThat(process.err()).as(process::toString).hasSize(1);
             assertThat(process.err().get(0)).startsWith("millrace: ");
             return process.err().get(0).substring("millrace: ".length());
@@ -199,7 +199,7 @@ class WrongInputIT {
     void shouldShowWhereOnlyWhenAsked() throws Exception {
         try (TrainProcess process =
                 TrainProcess.start(folder, List.of("train", "--verbose", "--set", "admission.eta=-1"))) {
-            assertThat(process.awaitExit(LIMIT)).isEqualTo(MISTAKEN);
+            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(MISTAKEN);
             assertThat(process.err()).anyMatch(line -> line.startsWith("\tat dev.millrace."));
         }
     }
