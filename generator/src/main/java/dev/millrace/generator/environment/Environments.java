@@ -90,7 +90,7 @@ public final class Environments {
     }
 
     /**
-     * The one that plays a request, with the reward of its responses.
+     * Returns the environment of a request, with the reward of its responses.
      *
      * @throws IllegalArgumentException naming the nearest known one if there is none of the request's name
      */

@@ -10,10 +10,10 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * One turn with one right answer of known length: {@code reward = positions that are right / length of the answer}.
+ * One turn with one right answer of known length: {@code reward = right positions / length of the answer}.
  *
- * <p>The response ends when it is as long as the answer; a shorter one, cut by the token limit, has its missing
- * positions counted as wrong. Each token that is right has its share of the reward. The state is the answer in digits, such as {@code 24680}.
+ * <p>The response ends at the answer's length. Positions missing at the token limit count as wrong. Each right token
+ * gets its share of the reward. The state is the answer in digits, such as {@code 24680}.
  */
 public record FixedAnswer() implements Environment {
 

@@ -10,12 +10,11 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Guess a number: the policy writes its digits, the environment answers {@code <higher>}, {@code <lower>} or
- * {@code <found>}, and so on for as many guesses as the request allows.
+ * Guess a number: the policy writes digits, the environment answers {@code <higher>} (the number is higher than the
+ * guess), {@code <lower>} or {@code <found>}, for as many guesses as the request allows.
  *
- * <p>The reward is 1 if the number was found and 0 if not; with as many guesses as halving the range needs, a policy that
- * halves it always gets 1. It is the reward of the turn that found it. A token that is no digit ends the game. {@code <higher>} means that the number looked for is
- * higher than the guess.
+ * <p>The reward is 1 if the number was found, given to that turn, and 0 otherwise. A token that is no digit ends the
+ * game.
  */
 public record Guess() implements Environment {
     private static final StepResult HIGHER = StepResult.insert(Symbols.HIGHER);

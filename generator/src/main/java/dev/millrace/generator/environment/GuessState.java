@@ -4,8 +4,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What the game needs to know, as text {@code number/turns}: {@code 07/5} is the number 7 written with two digits, to be
- * found in five guesses.
+ * State of the game as text {@code number/turns}: {@code 07/5} is the number 7 in two digits, with five guesses.
  *
  * @param number to be found
  * @param digits it is written with

@@ -29,7 +29,7 @@ final class CacheRenewal implements AutoCloseable {
     private final Intake intake;
     private final RecomputedPieces cut;
     private final int pieceTokens;
-    private final Executor beside;
+    private final Executor executor;
     private final int places; // for one sequence, or for the tokens of one piece
     private final List<Renewed> underWay = new ArrayList<>();
     private @Nullable SpareSlots spare;
@@ -54,14 +54,14 @@ final class CacheRenewal implements AutoCloseable {
 
     /**
      * @param intake of the session, which knows whose prompts its slots hold
-     * @param beside runs the computation
+     * @param executor runs the computation
      */
-    CacheRenewal(DecodeSession session, Intake intake, int pieceTokens, Executor beside) {
+    CacheRenewal(DecodeSession session, Intake intake, int pieceTokens, Executor executor) {
         this.session = session;
         this.intake = intake;
         this.cut = new RecomputedPieces(pieceTokens);
         this.pieceTokens = pieceTokens;
-        this.beside = beside;
+        this.executor = executor;
         this.places = Math.min(session.slots(), Math.max(1, pieceTokens / session.capacityTokens()));
     }
 
@@ -76,7 +76,7 @@ final class CacheRenewal implements AutoCloseable {
     }
 
     /**
-     * Takes what is computed by now, into the slots' sequences.
+     * Moves computed caches into the slots' sequences.
      *
      * @param running by slot
      * @param heldVersion by slot
@@ -112,7 +112,7 @@ final class CacheRenewal implements AutoCloseable {
     }
 
     /**
-     * Continues with sequences whose keys and values are of older weights than they are to go on with, unless the other thread is at it.
+     * Starts recomputing sequences with caches of older weights, unless the other thread is busy.
      *
      * @param weights of {@code newest}, the same as long as something is being computed
      * @param running by slot
@@ -138,7 +138,7 @@ final class CacheRenewal implements AutoCloseable {
                     compute(into, weights, pieces);
                     last.forEach(each -> into.write(each.place, each.slot));
                 },
-                beside);
+                executor);
     }
 
     /** Those to be computed, first the ones with the fewest tokens: they cost least, and have most before them. */

@@ -22,15 +22,14 @@ import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The slots of one engine, filled again as soon as they are free: continuous batching.
+ * Continuous batching: the slots of one engine, refilled as soon as they are free.
  *
- * <p>Prompts are taken in many tokens at once ({@link Intake}). Each call then advances every sequence that has none left to
- * take in by up to {@code tokensPerCall} tokens, forced as long as there are known ones and
- * sampled after that. What the engine sampled beyond a sequence's end, or beyond a point where the environment said
- * something, is dropped, and the slot is set back to that point. Weights may change with every call; a token is of the
- * version whose weights its call was made with.
+ * <p>{@link Intake} prefills prompts in pieces. Each call then advances every prefilled sequence by up to {@code
+ * tokensPerCall} tokens: known tokens are forced, the others sampled. Tokens beyond a sequence's end or beyond a
+ * reaction of the environment are dropped, and the slot is set back. Weights may change with every call; a token has
+ * the version of its call.
  *
- * <p>Not thread-safe: one owner.
+ * <p>Not thread-safe.
  */
 final class ContinuousBatcher implements AutoCloseable {
     private final DecodeSession session;
@@ -58,15 +57,15 @@ final class ContinuousBatcher implements AutoCloseable {
 
     /**
      * @param prepared of the configured precision; loaders of weights may add to them
-     * @param beside recomputes keys and values in parallel to sampling
+     * @param executor recomputes keys and values in parallel to sampling
      */
     ContinuousBatcher(
-            Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared, Executor beside) {
+            Engine engine, DecoderShape shape, GeneratorConfig config, PreparedWeights prepared, Executor executor) {
         this.prepared = prepared;
         this.session = new DecodeSession(
                 engine, shape, config.slots(), config.capacityTokens(), config.tokensPerCall(), prepared);
         this.intake = new Intake(session, config.prefillChunkTokens(), config.prefillTokensPerCall());
-        this.renewal = new CacheRenewal(session, intake, config.prefillChunkTokens(), beside);
+        this.renewal = new CacheRenewal(session, intake, config.prefillChunkTokens(), executor);
         this.input = new DecodeInput(config.slots(), config.tokensPerCall());
         this.occupied = new Slots(config.slots());
         this.slots = occupied.running();
@@ -79,8 +78,8 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /**
-     * From now on what the slots hold of a finished sequence is kept there, and a sequence whose prompt begins as one does that its
-     * version made takes in only the rest. Its log-probs may then differ in their last bits from those of the whole prompt.
+     * Keeps the caches of finished sequences. A sequence whose prompt has a cached prefix of its version prefills
+     * only the rest; its log-probs may differ in the last bits from those of the whole prompt.
      */
     void keepPrefixes(PrefixCache cache) {
         prefixes = new KeptPrefixes(session, cache);
@@ -158,8 +157,8 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /**
-     * Only those go on with other weights that have nothing to go on with: no token yet, or too few to be worth a thread. The others go on as
-     * before, until they are {@link #renew renewed}.
+     * Changes only sequences without a cache worth recomputing; the others continue unchanged until {@link #renew
+     * renewed}.
      */
     void beginWith(long version) {
         for (int slot = 0; slot < slots.length; slot++) {
@@ -199,7 +198,7 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /**
-     * The same of some of them.
+     * As above, for some sequences.
      *
      * @param who continues under this version; the others stay as they are
      */
@@ -211,8 +210,8 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /**
-     * Takes in known tokens and lets the engine go on, without a word to anybody: the part of {@link #advance} that another thread may
-     * do, between {@link #hear} and {@link #take}.
+     * Computes one call without side effects on environments: the part of {@link #advance} that another thread may
+     * run, between {@link #hear} and {@link #take}.
      *
      * @return whether there was anything to compute
      */

@@ -13,10 +13,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Rollouts that are over: those whose reward is waited for, and those that are committed with the next transaction, together with the offsets of
- * their prompts and with what is served.
- *
- * <p>Owned by the sampling thread.
+ * Finished rollouts: those that wait for a reward, and those of the next transaction, with prompt offsets and serving
+ * record. Confined to the sampling thread.
  */
 final class FinishedRollouts {
     private static final int MAX_UNCOMMITTED_FILLINGS = 4;
@@ -75,10 +73,10 @@ final class FinishedRollouts {
     }
 
     /**
-     * Whether to {@link #commit} now; then nothing is under way any more.
+     * True if {@link #commit} is due; no commit is then in flight.
      *
-     * @param isHeartbeatDue whether it is to be said what is served
-     * @param isIdle whether there is nothing to sample, so that nothing comes for which it could wait
+     * @param isHeartbeatDue whether a serving record is due
+     * @param isIdle whether nothing is left to sample, so waiting gains nothing
      */
     boolean areDue(boolean isHeartbeatDue, boolean isIdle) {
         boolean something = !judged.isEmpty() || prompts.hasRefused();

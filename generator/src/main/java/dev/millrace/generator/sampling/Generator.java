@@ -12,31 +12,21 @@ import dev.millrace.weights.PolicyFeed;
 import java.time.Clock;
 
 /**
- * The role that samples: takes prompts, answers them with the newest weights there are, writes rollouts.
+ * Sampling role: reads prompts, samples with the newest weights, writes rollouts.
  *
- * <p>Sampling never waits for a step of the learner: new weights are loaded on another thread and taken up between two
- * calls of the engine, while sequences are in flight; version spans say which tokens are whose. Where computing their keys and values again would stop
- * sampling for long, that is done by another thread, and each continues with the older weights until it is done. With
- * {@link WeightUpdate#DRAIN} they are taken up when all sequences in flight are finished, with {@link WeightUpdate#GROUP_END}
- * when all groups that were begun are; with {@link WeightUpdate#MULTI_VERSION} new sequences begin with them while the others
- * finish with theirs. A sequence whose environment
- * needs time waits in its slot while the others go on. It does not wait for
- * commits either, up to a bound on what is finished and not committed.
+ * <p>Another thread loads new weights, and {@link WeightUpdate} says when sequences change to them; version spans
+ * name the version of each token. Sampling waits neither for the learner nor for commits, up to a bound on
+ * uncommitted rollouts.
  *
- * <p>Rollouts and the offsets of their prompts are committed together, and a prompt's offset only when all before it are
- * finished, so that no rollout is lost when a generator dies. Those that were committed ahead of the offset are sampled
- * again by the next owner, under the same rollout ids.
+ * <p>Rollouts and prompt offsets are committed together, and a prompt's offset only after all earlier prompts are
+ * finished, so no rollout is lost. Rollouts committed ahead of the offset are sampled again by the next owner, under
+ * the same ids.
  *
- * <p>An environment or a reward that fails costs its rollout: it is committed as {@code FAILED} with the reason, and the topology counts it as
- * {@code unfinished}. Responses that wait for a reward which takes time hold no slot; four times as many as there are slots may wait, and
- * beyond that none is begun.
+ * <p>A failing environment or reward commits its rollout as {@code FAILED} with the reason. Responses that wait for a
+ * slow reward hold no slot; at most four times the slots may wait. In quarantine it samples nothing and leaves its
+ * prompts to others.
  *
- * <p>While it is in quarantine it samples nothing and leaves its prompts to others.
- *
- * <p>Meters: {@code millrace.generator.tokens} (sampled), {@code .tokens.forced}, {@code .tokens.copied}, {@code .rollouts} (committed),
- * {@code .swaps}, {@code .refused.prompts} by reason, {@code .idle.seconds} (nothing to sample, or every sequence waits for its
- * environment), {@code .failed.rollouts}, and the gauges {@code .unjudged} and
- * {@code millrace.policy.version} with role generator.
+ * <p>Meters: see {@link GeneratorMeters}.
  */
 public final class Generator implements AutoCloseable {
     private final LogConnection connection;
@@ -62,7 +52,7 @@ public final class Generator implements AutoCloseable {
     }
 
     /**
-     * Samples until {@link #stop()}; then finishes what is in flight, at most {@code drain_ms}, and commits it.
+     * Samples until {@link #stop()}, then finishes sequences in flight within {@code drain_ms} and commits them.
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
      * @throws IllegalStateException if another generator has taken this one's id, or commits do not end

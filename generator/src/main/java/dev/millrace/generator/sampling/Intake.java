@@ -11,14 +11,11 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How known tokens get into the slots: prompts, what an environment said at length, and sequences that are computed again.
+ * Prefills the slots with known tokens: prompts, long texts of environments, and recomputed sequences.
  *
- * <p>They go through the model in pieces, many sequences at once, and a prompt that a slot holds already, of another sample of
- * its group for example, is copied. Pieces end where the prompt ends, and are a function of the sequence alone: what a
- * sequence's tokens leave in its slot is the same, bit for bit, in any company, copied or not. The sequences that have waited
- * longest come first.
- *
- * <p>Not thread-safe: one owner.
+ * <p>Tokens go through the model in pieces, many sequences at once. A prompt that a slot already holds, for example
+ * of another sample of the group, is copied. Pieces are a function of the sequence alone, so the cache is the same
+ * bit for bit, copied or not. The sequences that waited longest come first. Not thread-safe.
  */
 final class Intake {
     private final DecodeSession session;
@@ -65,9 +62,9 @@ final class Intake {
     }
 
     /**
-     * The slot begins a sequence.
+     * Begins a sequence in a slot.
      *
-     * @param held tokens of it that the slot has, of the version that is to take in the others
+     * @param held tokens already in the slot, of the version that prefills the others
      */
     void begin(int slot, int held) {
         begin(slot, held, 0);
@@ -117,7 +114,7 @@ final class Intake {
     }
 
     /**
-     * Takes in what fits into a call.
+     * Prefills as much as fits into a call.
      *
      * @param weights of {@code version}
      * @param running by slot

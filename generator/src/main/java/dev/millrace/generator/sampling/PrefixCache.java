@@ -8,10 +8,8 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Keys and values of conversations that are over for now: the turn that continues from one, or begins as it does, takes in only what is
- * new. Holds what one version alone made, and only of the newest version; gives up what was not used for the longest time.
- *
- * <p>Owned by the sampling thread.
+ * KV caches of paused conversations, reused by the next turn with the same prefix. Holds caches of the newest version
+ * only, and evicts the least recently used. Confined to the sampling thread.
  */
 final class PrefixCache {
     /** Fewer are taken in again as fast as they are put back. */
@@ -37,7 +35,7 @@ final class PrefixCache {
     }
 
     /**
-     * A sequence is over.
+     * Adds the cache of a finished sequence.
      *
      * @param tokens that were fed
      * @param under  the version that made all of their keys and values
@@ -68,9 +66,9 @@ final class PrefixCache {
     }
 
     /**
-     * The longest beginning of a prompt that is held, its last token apart, which is fed in any case.
+     * Returns the longest cached prefix of a prompt, without its last token, which is always fed.
      *
-     * @param under the version that is to go on
+     * @param under the version that continues
      */
     Optional<Found> find(int[] prompt, long under) {
         Entry longest = null;

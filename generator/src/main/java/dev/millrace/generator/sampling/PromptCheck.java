@@ -18,11 +18,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
-/**
- * Accepts or refuses a record of the prompts topic; nothing gets into a slot that could fail there.
- *
- * <p>Immutable apart from the deserializer's caches; thread-safe.
- */
+/** Accepts or refuses a record of the prompts topic, so that no accepted prompt can fail in a slot. Thread-safe. */
 public final class PromptCheck {
     static final int MAX_SAMPLES = 4096;
 
@@ -36,8 +32,6 @@ public final class PromptCheck {
     private final String unrouted;
 
     /**
-     * Of the policy's own engine, for answers that agents ask for.
-     *
      * @param tokenizerHash vocabulary of the policy
      * @param vocabSize its tokens
      * @param capacityTokens positions of a slot

@@ -33,11 +33,10 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * The prompts of this generator: reads and checks them, hands out their samples, and knows what may be committed.
+ * Reads and checks this generator's prompts, hands out their samples, and knows which offsets may be committed.
  *
- * <p>Reads ahead by about one filling of the slots and then pauses, so what is held here is bounded. A partition that
- * moves to another generator takes its prompts along; what was not committed of them is sampled there. Owned by the
- * sampling thread, except {@link #wakeup()}.
+ * <p>Reads ahead by about one filling of the slots, then pauses. Uncommitted prompts of a revoked partition are
+ * sampled by the next owner. Confined to the sampling thread, except {@link #wakeup()}.
  */
 public final class PromptSource implements AutoCloseable {
     private static final int MAX_PROMPTS_PER_POLL = 64;
@@ -116,8 +115,8 @@ public final class PromptSource implements AutoCloseable {
     }
 
     /**
-     * Leaves its prompts to others, finished ones committed before, or asks for some again. Being a static member, it is missed
-     * after the session timeout, a few seconds.
+     * Leaves its prompts to others after committing finished ones, or rejoins. A static member counts as gone after
+     * the session timeout, a few seconds.
      */
     public void stayAway(boolean away) {
         if (away == isAway) {
@@ -216,10 +215,7 @@ public final class PromptSource implements AutoCloseable {
         }
     }
 
-    /**
-     * Behind the last prompt of a partition of this generator's, where all of them are finished; empty where some may be under way, or
-     * the log does not say.
-     */
+    /** End of a partition if all its prompts are finished; empty if some may be in flight or the log does not say. */
     public OptionalLong finishedUpTo(TopicPartition partition) {
         if (isAway
                 || !consumer.assignment().contains(partition)
@@ -257,10 +253,7 @@ public final class PromptSource implements AutoCloseable {
         return committable.takeOffsets(named, mark);
     }
 
-    /**
-     * Whether offsets that were handed out are committed, by the mark that they carry. What has gone to another generator
-     * since says nothing; it is given up anyway.
-     */
+    /** True if the offsets handed out with a mark are committed. Partitions that have moved away are ignored. */
     public boolean isCommitted(Map<TopicPartition, OffsetAndMetadata> offsets) {
         Map<TopicPartition, OffsetAndMetadata> there = consumer.committed(offsets.keySet());
         return offsets.entrySet().stream().anyMatch(handedOut -> {
@@ -275,8 +268,8 @@ public final class PromptSource implements AutoCloseable {
     }
 
     /**
-     * Asks the group whether this consumer is still a member, by repeating a partition's commit: the group accepts it from members of
-     * its current generation only. If it accepts, a later owner of the partitions reads all that was on the log before the call.
+     * Checks group membership by repeating a partition's commit, which the group accepts from its current generation
+     * only. After that a later owner reads everything written before the call.
      */
     public Membership membership() {
         Set<TopicPartition> assigned = consumer.assignment();
@@ -368,11 +361,10 @@ public final class PromptSource implements AutoCloseable {
     }
 
     /**
-     * Which prompts are finished, and up to where that may be committed: an offset of a partition only when every earlier
-     * prompt of the partition is finished.
+     * Tracks finished prompts. A partition's offset advances only past prompts whose predecessors are all finished.
      *
-     * <p>So a generator that dies loses no prompt: the next owner reads again from the first unfinished one. Prompts
-     * after it that were finished already are then sampled a second time, under the same rollout ids.
+     * <p>So a killed generator loses no prompt. The next owner samples finished prompts behind an unfinished one
+     * again, under the same rollout ids.
      */
     static final class CommittablePrompts {
 
@@ -430,7 +422,7 @@ public final class PromptSource implements AutoCloseable {
         }
 
         /**
-         * What may be committed and was not handed out before, by partition.
+         * Returns committable offsets that were not handed out before, by partition.
          *
          * @param named partitions whose offset is wanted even if unchanged
          * @param mark kept with each offset, to detect whether they were committed

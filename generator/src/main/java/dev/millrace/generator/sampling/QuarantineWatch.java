@@ -7,10 +7,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Pauses a generator while it is in quarantine: its rollouts would be refused, so other generators get its prompts until the quarantine is
- * lifted.
- *
- * <p>Owned by the thread that reads the prompts.
+ * Pauses a generator in quarantine, so that other generators get its prompts. Confined to the thread that reads
+ * prompts.
  */
 public final class QuarantineWatch {
     private static final Logger LOG = LoggerFactory.getLogger(QuarantineWatch.class);

@@ -1,11 +1,11 @@
 package dev.millrace.generator.sampling;
 
 /**
- * Cuts a sequence for recomputation: its prompt in the pieces of its first prefill, its response in pieces of the same length. The
- * rest follows in short pieces, then in a last one.
+ * Cuts a sequence for recomputation into the pieces of its prefill, then pieces of the same length, short ones, and a
+ * last one.
  *
- * <p>So the pieces are a function of the sequence and of where it continues, and all but the last are known before it is known where that is: they can
- * be computed while the sequence continues as it was, and what it has to wait for is the last one.
+ * <p>All pieces but the last are known before the point of continuation is, so they are computed while the sequence
+ * continues; it pauses for the last piece only.
  */
 final class RecomputedPieces {
     private static final int SHORT_PIECE = 32;

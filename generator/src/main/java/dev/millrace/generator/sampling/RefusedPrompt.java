@@ -21,7 +21,7 @@ public record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refus
     }
 
     /**
-     * The record as it came, with headers that say why.
+     * Returns the record as a dead letter.
      *
      * @param by the run that refuses it
      */

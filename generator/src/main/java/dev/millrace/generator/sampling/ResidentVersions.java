@@ -7,13 +7,10 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The versions that sequences in flight are sampled by: the one that was taken up last, and the one before it as long as a sequence continues with
- * it: with {@link WeightUpdate#MULTI_VERSION} until it is finished, with {@link CacheOnSwap#RECOMPUTE} until its keys and values are computed again.
+ * The one or two versions that sequences in flight are sampled by. The older one stays until its sequences are
+ * finished ({@link WeightUpdate#MULTI_VERSION}) or recomputed ({@link CacheOnSwap#RECOMPUTE}).
  *
- * <p>Never more than two: while the older one is there, nothing newer is taken up, and nothing newer is
- * read either. Versions that are overtaken meanwhile are passed over.
- *
- * <p>Owned by the sampling thread.
+ * <p>While two are held, no newer version is loaded, and overtaken ones are skipped. Confined to the sampling thread.
  */
 final class ResidentVersions {
 
@@ -69,7 +66,7 @@ final class ResidentVersions {
     }
 
     /**
-     * Takes up the newest weights there are, unless something in flight is to be finished first.
+     * Takes up the newest weights, unless sequences in flight must finish first.
      *
      * @param hasBegunGroup whether a group of samples is begun and not finished
      * @return whether they are others than before
@@ -129,7 +126,7 @@ final class ResidentVersions {
     }
 
     /**
-     * Advances what is in flight, each sequence under the version that is to sample it.
+     * Advances every sequence in flight under its version.
      *
      * @return false if there was nothing to do: all wait
      */

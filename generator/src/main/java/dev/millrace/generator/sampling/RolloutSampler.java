@@ -52,7 +52,7 @@ public final class RolloutSampler implements AutoCloseable {
     }
 
     /**
-     * All samples of all requests, in the requests' order and within one by sample index.
+     * Returns all samples of all requests, in the requests' order, then by sample index.
      *
      * @param weights of {@code version}; read, and not kept
      * @throws IllegalArgumentException if a request does not fit a slot or names an unknown environment
@@ -69,13 +69,10 @@ public final class RolloutSampler implements AutoCloseable {
     }
 
     /**
-     * One rollout for each sample, in their order, every token by the version that the sample names for its position.
+     * Samples one rollout per sample, in order, every token by the version that the sample names for its position.
      *
-     * <p>A version continues where another ended as a generator does that takes up new weights between two calls: what a
-     * generator with these settings sampled under these versions comes out again, unless it kept a prompt's keys and values
-     * over a swap.
-     *
-     * <p>One whose environment or reward failed is there, as {@code FAILED} and with its error; it says nothing of the policy.
+     * <p>Reproduces a generator that changed weights between two calls, unless it kept a prompt's cache over a swap.
+     * A rollout whose environment or reward failed is {@code FAILED} and has the error.
      *
      * @param weights of a version; read, and not kept
      * @throws IllegalArgumentException as above

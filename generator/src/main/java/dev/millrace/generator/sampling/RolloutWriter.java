@@ -34,10 +34,10 @@ import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Commits what the sampling thread has finished, on a thread of its own, so that sampling continues meanwhile.
+ * Commits finished rollouts on a thread of its own.
  *
- * <p>One transaction at a time holds rollouts, dead letters, the serving record and the offsets of the prompts they
- * answer: all of it or nothing. Rewards are verified here, too.
+ * <p>One transaction at a time holds rollouts, dead letters, the serving record and prompt offsets. Rewards are
+ * verified here, too.
  */
 final class RolloutWriter implements AutoCloseable {
     private static final int TRANSACTION_TIMEOUT_MS = 30_000;
@@ -111,7 +111,7 @@ final class RolloutWriter implements AutoCloseable {
     }
 
     /**
-     * Aborts what a predecessor of the same id left open, and shuts it out.
+     * Aborts the open transaction of a predecessor of the same id and fences it.
      *
      * @return false if it was stopped before that
      */
@@ -137,12 +137,12 @@ final class RolloutWriter implements AutoCloseable {
     }
 
     /**
-     * Waits until the transaction that was submitted last has ended, if any; where it failed, until the log takes another.
+     * Waits for the end of the last submitted transaction, if any, and retries after a recoverable failure.
      *
-     * @param isCommitted asks the log whether offsets are committed
-     * @return what it held, if nothing of it was written: the group had moved on to another generation in the meantime and
-     *     took no offsets of the old one, or the log did not take it; told once
-     * @throws RuntimeException if it failed in a way that does not pass, or for longer than the run's patience
+     * @param isCommitted reads from the log whether offsets are committed
+     * @return the transaction's content if nothing of it was written, since the group moved on or the log refused it;
+     *     returned once
+     * @throws RuntimeException on a fatal failure, or after the run's patience
      */
     Optional<Work> await(Predicate<Map<TopicPartition, OffsetAndMetadata>> isCommitted) {
         try {

@@ -31,14 +31,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One rollout being sampled: its tokens with their writers, versions and log-probs.
+ * One rollout being sampled: its tokens with their authors, versions and log-probs.
  *
- * <p>Positions of the whole sequence count from the first prompt token, response positions from the first token after
- * the prompt. A token is <em>known</em> once it is in the sequence, and <em>held</em> once the engine's slot has it too;
- * known tokens that the slot does not hold yet, the prompt at first and what the environment said later, go in as
- * forced tokens.
- *
- * <p>Owned by the sampling thread.
+ * <p>Sequence positions count from the first prompt token, response positions from the first token after the prompt.
+ * A <em>known</em> token is in the sequence, a <em>held</em> one in the engine's slot too. Known tokens not yet held,
+ * such as the prompt or the environment's text, are forced. Confined to the sampling thread.
  */
 final class RunningSequence implements Transcript {
     /** In the place of a version: it is not to be sampled for now. */
@@ -180,12 +177,12 @@ final class RunningSequence implements Transcript {
     }
 
     /**
-     * Takes the token that was sampled after all known ones.
+     * Appends a sampled token.
      *
-     * @param logProb under the distribution it was sampled from
+     * @param logProb under the sampled distribution
      * @param temperedLogProb under the one before truncation
-     * @return false if what the engine sampled after it in the same call does not belong to this rollout any more,
-     *     because it ended, the environment said something, or is to be waited for
+     * @return false if the engine's later tokens of the same call must be dropped: the rollout ended, or its
+     *     environment reacted or is awaited
      */
     boolean sampled(int token, float logProb, float temperedLogProb, long version) {
         if (!Float.isFinite(logProb) || !Float.isFinite(temperedLogProb)) {
@@ -210,9 +207,9 @@ final class RunningSequence implements Transcript {
     }
 
     /**
-     * Asks the environment what it does after the newest token.
+     * Steps the environment after the newest token.
      *
-     * @return whether the policy continues at once, with nothing said in between
+     * @return whether the policy continues at once, without inserted tokens
      */
     boolean stepEnvironment() {
         StepResult result;
@@ -400,8 +397,8 @@ final class RunningSequence implements Transcript {
     }
 
     /**
-     * What a rollout's draws were made from, token after token, as far as its sampling asks for it: the kept tokens, the likeliest
-     * ones. Owned by the sampling thread.
+     * Recorded basis of a rollout's draws, if its sampling asks for it: kept and likeliest tokens. Confined to the
+     * sampling thread.
      */
     static final class DrawNotes {
         private static final int INITIAL_DRAWS = 16;
@@ -484,10 +481,7 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /**
-     * The tokens behind a prompt: which they are, who wrote them, and what the policy gave those that it wrote. What an environment said has log-probs
-     * of 0.
-     */
+    /** Response tokens with their authors and log-probs; those of the environment have log-prob 0. */
     static final class ResponseTokens {
         private static final int INITIAL = 64;
 
@@ -509,7 +503,7 @@ final class RunningSequence implements Transcript {
         }
 
         /**
-         * The policy wrote one.
+         * Appends a token of the policy.
          *
          * @param logProb under the distribution it was sampled from
          * @param temperedLogProb under the one before truncation
@@ -578,11 +572,7 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /**
-     * Which policy version wrote which response positions, kept as a rollout grows.
-     *
-     * <p>Most rollouts have one span, those that were in flight when weights were swapped two, rarely more.
-     */
+    /** Version spans of a growing rollout: one, or two if weights changed in flight, rarely more. */
     static final class VersionSpans {
         private long[] versions = new long[2];
         private int[] starts = new int[2];

@@ -23,9 +23,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the sampling thread does, over and over: read prompts, take up weights, fill batcher, advance, commit.
- *
- * <p>Owned by that thread, with everything in it.
+ * Loop of the sampling thread: read prompts, take up weights, fill slots, advance, commit. Confined to that thread.
  */
 final class SamplingLoop implements PromptSource.Moves {
     private static final Logger LOG = LoggerFactory.getLogger(SamplingLoop.class);

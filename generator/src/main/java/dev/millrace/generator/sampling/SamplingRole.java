@@ -13,8 +13,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lifecycle of a sampling role, independent of its engine: waits for the first version, takes over its id, samples until it is
- * stopped, and closes its writer.
+ * Lifecycle of a sampling role: waits for the first version, takes over its id, samples until stopped, closes its
+ * writer.
  */
 final class SamplingRole implements AutoCloseable {
     private final LogConnection connection;
@@ -81,7 +81,7 @@ final class SamplingRole implements AutoCloseable {
     /**
      * Follows the newest weights; the caller closes it.
      *
-     * @param prepare what is done to weights before they are sampled with
+     * @param prepare applied to weights before sampling
      */
     NewestWeights weights(Consumer<Weights> prepare) {
         return new NewestWeights(feed, connection.limit(config.firstVersionTimeoutMs()), prepare, connection.sync());

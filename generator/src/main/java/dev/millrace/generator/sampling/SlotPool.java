@@ -22,12 +22,10 @@ import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The slots of a generator, parted among engine threads: each has sessions, a cache and slots of its own, and they compute side by side.
+ * Slots of a generator, divided among engine threads with sessions and caches of their own.
  *
- * <p>A sequence's tokens depend on its request, its sample index and the weights, so neither how many threads there are nor which of them
- * it is on shows in a rollout. Environments are asked, and sequences taken and handed over, by the owner alone, in the slots' order.
- *
- * <p>Not thread-safe: one owner.
+ * <p>Tokens depend on request, sample index and weights only, not on the number of threads. The owner alone calls
+ * environments and takes and hands over sequences, in slot order. Not thread-safe.
  */
 final class SlotPool implements AutoCloseable {
     private final List<ContinuousBatcher> parts = new ArrayList<>();
@@ -76,10 +74,10 @@ final class SlotPool implements AutoCloseable {
     }
 
     /**
-     * New weights are taken up with sequences in flight.
+     * Takes up new weights with sequences in flight.
      *
-     * @return whether they go on with the older ones until they are {@link #renew renewed}, since computing them again at once would stop sampling
-     *     for longer than is allowed
+     * @return whether sequences continue with older weights until {@link #renew renewed}, since recomputing at once
+     *     would exceed the allowed pause
      */
     boolean goOnWith(long version) {
         boolean isBeside = renews()
@@ -183,7 +181,7 @@ final class SlotPool implements AutoCloseable {
     }
 
     /**
-     * The same of some of them.
+     * As above, for some sequences.
      *
      * @param who continues under this version; the others stay as they are
      */

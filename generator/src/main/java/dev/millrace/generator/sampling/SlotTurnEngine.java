@@ -36,12 +36,11 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Answers from the policy's own engine: the slots of a {@link Generator}, one for each answer under way, under the newest weights
- * there are.
+ * Answers from the policy's own engine, one slot per answer in flight, with the newest weights.
  *
- * <p>Its thread advances all answers together and takes up weights in between, by {@code generator.weight_update}. The prefix cache
- * keeps keys and values of a conversation's last turn; under the same version the next turn prefills new tokens only, else the whole
- * prompt. So every token of an answer belongs to the versions that its spans name.
+ * <p>Its thread advances all answers together and takes up weights in between, by {@code generator.weight_update}.
+ * The next turn of a conversation under the same version prefills new tokens only, otherwise the whole prompt; so
+ * version spans hold for every token.
  */
 public final class SlotTurnEngine implements TurnEngine {
     private static final TopicPartition NOWHERE = new TopicPartition("none", 0);
@@ -142,7 +141,7 @@ public final class SlotTurnEngine implements TurnEngine {
     }
 
     /**
-     * Refuses what answers that are asked for one by one cannot follow.
+     * Refuses settings that single answers cannot follow.
      *
      * @throws IllegalArgumentException with the key and the way out
      */

@@ -9,11 +9,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.concurrent.CompletableFuture;
 
-/**
- * Samples answers to token prompts for callers that play the environment themselves, with the policy's own engine or an external one.
- *
- * <p>Thread-safe.
- */
+/** Samples answers to token prompts for callers that play the environment themselves. Thread-safe. */
 public interface TurnEngine extends AutoCloseable {
 
     /** Receives tokens as they are sampled. */

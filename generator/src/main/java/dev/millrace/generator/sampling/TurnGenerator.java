@@ -33,13 +33,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The role that samples with another program's engine: a {@link Generator} that plays environments turn by turn.
+ * A {@link Generator} that samples with an external engine and plays environments turn by turn.
  *
- * <p>The engine is asked for what follows the tokens so far, up to the sample's limit or a stop. What it says is shown to the
- * environment token by token; where that reacts, what the engine sampled behind is left out, and it is asked again. So an environment
- * that reacts in the middle costs calls, and one that ends with a stop costs one.
+ * <p>Each engine call continues the tokens so far up to the sample's limit or a stop. The environment sees the answer
+ * token by token. If it reacts, the tokens after that point are dropped and the engine is called again, so an
+ * environment that reacts in the middle of an answer costs calls.
  *
- * <p>Commits, quarantine and meters are a generator's; the engine has its own meters.
+ * <p>Commits, quarantine and meters are those of {@link Generator}; the engine has its own meters.
  */
 public final class TurnGenerator implements AutoCloseable {
     private final LogConnection connection;
@@ -52,8 +52,6 @@ public final class TurnGenerator implements AutoCloseable {
     private final SamplingRole role;
 
     /**
-     * Of another program's engine.
-     *
      * @param environments that requests may name
      * @param stopTokens that end a response where the environment names no token that does
      * @param door of the engine that sampling runs on
@@ -75,7 +73,7 @@ public final class TurnGenerator implements AutoCloseable {
     }
 
     /**
-     * Samples until {@link #stop()}; then finishes what is under way, at most {@code drain_ms}, and commits it.
+     * Samples until {@link #stop()}, then finishes sequences in flight within {@code drain_ms} and commits them.
      *
      * @throws dev.millrace.weights.VersionUnavailableException if no policy version appears in time
      * @throws IllegalStateException if another generator has taken this one's id, commits do not end, or the engine cannot be used
@@ -112,10 +110,7 @@ public final class TurnGenerator implements AutoCloseable {
     }
 
     /**
-     * What the thread of a {@link TurnGenerator} does, over and over: read prompts, ask the engine, show the environments what it said,
-     * commit.
-     *
-     * <p>Owned by that thread, with everything in it.
+     * Loop of the role's thread: read prompts, call the engine, play environments, commit. Confined to that thread.
      */
     private final class TurnLoop implements PromptSource.Moves {
         private static final Logger LOG = LoggerFactory.getLogger(TurnLoop.class);

@@ -4,9 +4,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The thread of a {@link TurnEngine}. It runs rounds until the engine is closed or a round fails, and gives later callers the reason.
- *
- * <p>Thread-safe.
+ * Thread of a {@link TurnEngine}. Runs rounds until closed or failed, and gives later callers the reason.
+ * Thread-safe.
  */
 public final class TurnThread implements AutoCloseable {
     private static final long CLOSE_LIMIT_MS = 10_000;

@@ -4,10 +4,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Whether a prompt may be begun: with weights that are no older than what admission counted on, which bounds staleness. They are on
- * their way when admission knows them; after {@code version_wait_ms} it is begun without.
- *
- * <p>Owned by one thread.
+ * Holds a prompt until weights at least as new as its admitted version arrive, which bounds staleness; after {@code
+ * version_wait_ms} it starts with older ones. Confined to one thread.
  */
 public final class VersionWait {
     private static final Logger LOG = LoggerFactory.getLogger(VersionWait.class);
@@ -22,7 +20,7 @@ public final class VersionWait {
     }
 
     /**
-     * Whether it may.
+     * True if the prompt may start.
      *
      * @param admittedVersion that admission knew
      * @param served that would sample it now

@@ -44,12 +44,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Admission's side of the log: writes prompts, reads what says that samples are settled, and keeps what is under way.
+ * Admission's access to the log: writes prompts, reads records that settle samples, and stores samples in flight.
  *
- * <p>Prompts, what has changed of {@link ReleasedSamples}, and the offsets up to which the log was read for it are committed in
- * one transaction; the topic {@code admission} has all three, so that a restart reads one table and continues exactly there. The
- * offsets are committed for the group, too, for those who look at its lag. A second admission of the same run fences the first
- * by its transactional id. Owned by one thread, except {@link #wakeup()}.
+ * <p>One transaction commits prompts, changes of {@link ReleasedSamples} and read offsets to the topic {@code
+ * admission}, so a restart reads one table and continues there. The group's offsets are committed too, for lag
+ * monitoring. A second admission of the run fences the first. Confined to one thread, except {@link #wakeup()}.
  */
 final class ControllerLog implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ControllerLog.class);
@@ -94,11 +93,11 @@ final class ControllerLog implements AutoCloseable {
     }
 
     /**
-     * Takes over from the previous admission, and finds its place.
+     * Takes over from the previous admission.
      *
-     * @param room samples that may be under way at most, should the log not be whole any more
-     * @return what the last admission of this run and epoch left, or nothing; from here on, {@link #poll} gives what was written
-     *     after it to the topics that say what is settled. Empty if it was stopped before that
+     * @param room most samples in flight, for a damaged log
+     * @return state of the last admission of this run and epoch; {@link #poll} continues after it. Empty if stopped
+     *     before
      */
     Optional<ReleasedSamples> open(long room, BooleanSupplier stopped) {
         AtomicReference<ReleasedSamples> place = new AtomicReference<>();
@@ -231,11 +230,11 @@ final class ControllerLog implements AutoCloseable {
     record Outgoing(PromptRequest request, @Nullable Integer partition) {}
 
     /**
-     * Writes requests and what has changed, all or nothing.
+     * Writes requests and changes atomically.
      *
      * @param quarantines that begin with it
-     * @param floor from where on rollouts of samples under way lie
-     * @throws KafkaException if they are not committed, or nobody knows: {@link #reopen} finds it out
+     * @param floor first offsets of rollouts in flight
+     * @throws KafkaException if the outcome is a failure or unknown: {@link #reopen} resolves it
      */
     void write(
             List<Outgoing> requests,
@@ -413,8 +412,8 @@ final class ControllerLog implements AutoCloseable {
     }
 
     /**
-     * What the prompts topic says about requests that admission's table lacks: all of them at a run's first start, and after a run of
-     * an earlier form is resumed; those at its end where a crash of the broker took the end of the table.
+     * Requests on the prompts topic that admission's table lacks: all of an older format's run, or those after a
+     * table cut by a broker crash.
      */
     static final class PriorPrompts {
         private static final Logger LOG = LoggerFactory.getLogger(PriorPrompts.class);

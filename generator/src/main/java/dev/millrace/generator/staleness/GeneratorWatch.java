@@ -20,10 +20,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Puts generators into quarantine, says so as an alarm, and lets them go when somebody lifts it.
- *
- * <p>What is decided here takes effect when it is on the log ({@link #unwritten}), where everybody else reads it. Confined to
- * admission's thread.
+ * Puts generators into quarantine, raises the alarm, and ends it when an operator lifts it. A decision takes effect
+ * once on the log ({@link #unwritten}). Confined to admission's thread.
  */
 final class GeneratorWatch implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GeneratorWatch.class);
@@ -165,15 +163,15 @@ final class GeneratorWatch implements AutoCloseable {
     }
 
     /**
-     * By how much the log-probs that one generator sends differ from the scorer's under the version that it names: decided once there
-     * are tokens enough, then counted anew.
+     * Difference between a generator's log-probs and the scorer's under the same version; decided after enough
+     * tokens, then restarted.
      *
-     * <p>An honest engine differs by rounding, in the mean by some hundredths of a nat. Log-probs of another policy, constants and
-     * shuffled ones differ by tenths and more; where a policy is so sure of most tokens that they do not, they explain nothing of what
-     * is left: their squared differences are no smaller than the variance of the scorer's own.
+     * <p>An honest engine differs by rounding, hundredths of a nat in the mean. Log-probs of another policy,
+     * constants and shuffled ones differ by tenths or more; under a very sure policy their squared differences are at
+     * least the variance of the scorer's.
      *
-     * <p>What scorers say is divided into {@value #LOTS} lots in the order in which it came, each judged by itself, and most of them
-     * decide (a median of means): however many tokens a single record speaks of, it is in one lot. Confined to admission's thread.
+     * <p>Scores are divided into {@value #LOTS} lots in arrival order, and the median of the lots' means decides, so
+     * one record affects one lot only. Confined to admission's thread.
      */
     static final class LogProbDifference {
         static final int LOTS = 7;
@@ -199,8 +197,8 @@ final class GeneratorWatch implements AutoCloseable {
         }
 
         /**
-         * Whether there can be log-probs with these sums: each between {@link VectorCheck#LEAST_LOG_PROB} and 0, and squares
-         * no smaller than those of their mean.
+         * True if log-probs can have these sums: each between {@link VectorCheck#LEAST_LOG_PROB} and 0, squares at
+         * least those of the mean.
          */
         static boolean arePossible(ComparedLogProbs sums) {
             double tokens = sums.getTokens();
@@ -277,10 +275,8 @@ final class GeneratorWatch implements AutoCloseable {
     }
 
     /**
-     * How much of what one generator sent was refused: since the newest version, and of its newest records.
-     *
-     * <p>Counting since the newest version keeps a record that is refused now and then in a run of weeks from ever adding up.
-     * Confined to admission's thread.
+     * Refused records of one generator, since the newest version and among its newest records. The restart per
+     * version keeps rare refusals from adding up over a long run. Confined to admission's thread.
      */
     static final class RefusedRecords {
         private final QuarantineConfig config;
@@ -295,7 +291,7 @@ final class GeneratorWatch implements AutoCloseable {
         }
 
         /**
-         * One more was refused.
+         * Counts a refusal.
          *
          * @param of how many records since the one refused before, itself included; at least 1
          */

@@ -20,17 +20,15 @@ import java.util.TreeSet;
 import java.util.function.Consumer;
 
 /**
- * What was released and has not been settled, by name.
+ * Released and unsettled samples, by name.
  *
- * <p>A sample is under way from its release until it is settled: consumed in a batch, left as an outcome, or refused. Only a
- * sample that is under way can be settled, and only once; any other record counts as {@link #unknown()} and changes nothing. A
- * refused one is remembered for a while ({@value #MAX_REFUSED_GROUPS} groups), since a redrive, or another record of
- * it that reaches a batch, makes it under way again. Nothing is remembered of a group that is settled as a whole.
+ * <p>A sample is in flight from its release until it is consumed in a batch, leaves with an outcome, or is refused.
+ * It is settled at most once; any other record counts as {@link #unknown()}. Refused samples are kept for {@value
+ * #MAX_REFUSED_GROUPS} groups, since a redrive or a copy in a batch puts them in flight again. Fully settled groups
+ * are forgotten.
  *
- * <p>The step consumes the samples of its batch. Until then other records of such a sample concern a copy and settle nothing, or
- * admission would release into occupied capacity.
- *
- * <p>Confined to admission's thread.
+ * <p>The step consumes the samples of its batch; until then other records of these samples are copies and settle
+ * nothing, so admission never releases into occupied capacity. Confined to admission's thread.
  */
 final class ReleasedSamples {
     static final int MAX_REFUSED_GROUPS = 10_000;
@@ -139,8 +137,8 @@ final class ReleasedSamples {
     }
 
     /**
-     * A record of a sample was refused because its generator is in quarantine. It stays under way; its group is due to be released
-     * again: at once the first time, afterwards with those that have been under way for too long. False if it was not under way.
+     * A record of a sample was refused because its generator is in quarantine. The sample stays in flight. Its group
+     * is due for release at once the first time, later with the overdue ones. False if it was not in flight.
      */
     boolean quarantined(SampleName sample) {
         AdmittedGroup group = groups.get(sample.groupId());

@@ -16,7 +16,7 @@ public final class Awaited {
     /**
      * Returns when the condition holds.
      *
-     * @param what in a sentence, for whoever reads that it never did
+     * @param what in a sentence, for the failure message
      */
     public static void until(String what, BooleanSupplier condition) {
         long from = System.nanoTime();

@@ -96,7 +96,7 @@ public final class TestRun implements AutoCloseable {
         feed.awaitAtLeast(version, LIMIT);
     }
 
-    /** Writes a record as it is and returns its offset. */
+    /** Writes a record unchanged and returns its offset. */
     public long write(String topic, String key, byte @Nullable [] value, String... headers) {
         try {
             return send(topic, key, value, headers).get().offset();
@@ -108,7 +108,7 @@ public final class TestRun implements AutoCloseable {
         }
     }
 
-    /** Writes a record as it is to a partition. */
+    /** Writes a record unchanged to a partition. */
     public void write(String topic, int partition, String key, byte[] value) {
         try {
             writer.send(new ProducerRecord<>(topic, partition, key.getBytes(StandardCharsets.UTF_8), value))
@@ -121,7 +121,7 @@ public final class TestRun implements AutoCloseable {
         }
     }
 
-    /** Writes a record as it is, sometime soon; what one test sends to a partition stays in order. */
+    /** Sends a record unchanged, without waiting; records of a partition stay in order. */
     public Future<RecordMetadata> send(String topic, String key, byte @Nullable [] value, String... headers) {
         ProducerRecord<byte[], byte[]> record =
                 new ProducerRecord<>(topic, key.getBytes(StandardCharsets.UTF_8), value);
@@ -141,7 +141,7 @@ public final class TestRun implements AutoCloseable {
         return producer;
     }
 
-    /** Commits the offsets behind these requests for the generators' group, as whoever has answered them. */
+    /** Commits the offsets behind these requests for the generators' group, as a generator that answered them. */
     public void answered(List<ConsumerRecord<byte[], byte[]>> requests) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         requests.forEach(request -> offsets.merge(
@@ -170,7 +170,7 @@ public final class TestRun implements AutoCloseable {
     public List<ConsumerRecord<byte[], byte[]>> committed(String topic) {
         Map<TopicPartition, Long> ends = new HashMap<>();
         return read(topic, (consumer, records) -> {
-            if (ends.isEmpty()) { // once: whoever writes on writes beyond them
+            if (ends.isEmpty()) { // once: later records lie beyond them
                 ends.putAll(consumer.endOffsets(consumer.assignment()));
             }
             return ends.entrySet().stream().allMatch(end -> consumer.position(end.getKey()) >= end.getValue());

@@ -498,7 +498,7 @@ class ContinuousBatcherTest {
         return samples(count, sampling, 0);
     }
 
-    /** @param late how often the environments are asked in vain before they react */
+    /** @param late polls without an answer before the environments react */
     private static Deque<RunningSequence> samples(int count, SamplingParameters sampling, int late) {
         Deque<RunningSequence> samples = new ArrayDeque<>();
         for (int i = 0; i < count; i++) {

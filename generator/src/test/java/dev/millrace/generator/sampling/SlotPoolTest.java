@@ -74,7 +74,7 @@ class SlotPoolTest {
     void shouldTakeAGroupsPromptInOnceWhereItsSamplesFitBesideEachOther() {
         try (SlotPool pool = new SlotPool(Engine.cpu(), SHAPE, config(2, 8))) {
             Deque<RunningSequence> samples = samples();
-            for (int i = 0; i < 8; i++) { // the samples of each prompt are beside each other
+            for (int i = 0; i < 8; i++) { // the samples of each prompt are adjacent
                 pool.add(samples.remove());
             }
             assertThat(pool.hasRoom()).isFalse();

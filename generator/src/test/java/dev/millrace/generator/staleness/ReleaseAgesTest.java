@@ -27,7 +27,7 @@ class ReleaseAgesTest {
         assertThat(ages.overdue(List.of(first), 1_000)).isEmpty();
         assertThat(ages.overdue(List.of(first, second), 1_099)).isEmpty();
         assertThat(ages.overdue(List.of(first, second), 1_100)).containsExactly(first);
-        first.releasedAgain(5); // whatever the wall clock says
+        first.releasedAgain(5); // independent of the wall clock
         assertThat(ages.overdue(List.of(first, second), 1_150)).isEmpty();
         assertThat(ages.overdue(List.of(first, second), 1_249)).containsExactly(second);
         assertThat(ages.overdue(List.of(first), 1_250)).containsExactly(first);

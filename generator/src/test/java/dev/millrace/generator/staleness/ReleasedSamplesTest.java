@@ -176,7 +176,7 @@ class ReleasedSamplesTest {
         release(0);
         samples.takeChanges();
         samples.placed("0-0", 3, 17);
-        samples.placed("0-9", 3, 18); // of which nothing is known
+        samples.placed("0-9", 3, 18); // unknown
         AdmittedGroup kept =
                 new AdmittedGroup(samples.takeChanges().get("0-0").orElseThrow().record());
         assertThat(kept.partition()).isEqualTo(3);
@@ -208,7 +208,7 @@ class ReleasedSamplesTest {
         assertThat(again.underWay()).isEqualTo(7);
     }
 
-    /** Whatever is forged about names that are not under way, a sample is trained on at most eta versions after its release. */
+    /** Despite forged records of names not in flight, a sample is trained on at most eta versions after its release. */
     @Test
     void shouldBoundStalenessByEtaWhateverIsForged() {
         for (int seed = 0; seed < 50; seed++) {

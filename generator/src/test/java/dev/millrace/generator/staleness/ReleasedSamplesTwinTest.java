@@ -12,7 +12,7 @@ import java.util.SplittableRandom;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 
-/** Whatever is said of samples, in whatever order, and through restarts: the counts are those of a list that is gone through. */
+/** For any records in any order, and through restarts, the counts equal those of a naive list. */
 class ReleasedSamplesTwinTest {
     private static final int GROUP = 3;
     private static final int GROUPS = 12;

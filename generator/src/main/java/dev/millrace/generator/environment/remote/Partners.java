@@ -317,11 +317,10 @@ final class Partners {
     }
 
     /**
-     * The user's own command, in as many processes as are needed and allowed: a JSON object a line each way, one question at a time for each
-     * process. A process that dies, is late or answers garbage is ended, and another one takes its place.
+     * The user's command in up to {@code concurrency} processes; JSON lines, one question at a time each. A process
+     * that dies, is late or answers garbage is replaced.
      *
-     * <p>The questions of an episode go to the process that began it. With the process its episodes are over; a question of no episode
-     * is asked again.
+     * <p>An episode's questions go to the process that began it and end with it; other questions are retried.
      */
     static final class CommandPartner implements Partner {
         private static final long IDLE_MS = 30_000;
@@ -585,9 +584,8 @@ final class Partners {
         }
 
         /**
-         * One run of the user's command: a line in, a line out. What it writes to its error stream is logged.
-         *
-         * <p>Used by one thread. After an {@link IOException} it is of no use any more.
+         * One process of the user's command: a line in, a line out; its error stream is logged. Confined to one
+         * thread; unusable after an {@link IOException}.
          */
         static final class WorkerProcess {
             private static final Logger LOG = LoggerFactory.getLogger(WorkerProcess.class);
@@ -644,7 +642,7 @@ final class Partners {
             }
 
             /**
-             * Asks and waits.
+             * Sends a question and waits for the answer.
              *
              * @param longest answer, in bytes
              * @throws IOException with a clause that says why there is no answer; the process is ended

@@ -108,7 +108,7 @@ public record RemoteEnvironment(
     }
 
     /**
-     * Refuses to ask nobody; asked by a process that is to play, before it begins.
+     * Requires an address or a command; called by a process that plays, before it starts.
      *
      * @param key of these settings
      * @throws IllegalArgumentException with the way out

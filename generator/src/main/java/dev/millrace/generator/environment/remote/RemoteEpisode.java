@@ -36,10 +36,10 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One response that a remote environment plays: {@code reset} before the policy's first token, {@code step} after each of its turns,
- * {@code state} where the token limit cut the response, {@code close} at the end.
+ * One response played by a remote environment: {@code reset} before the first token, {@code step} after each turn of
+ * the policy, {@code state} if the token limit cut the response, {@code close} at the end.
  *
- * <p>Unlike other episodes it is not a function of its tokens: what it is worth was said turn by turn, and is in the record.
+ * <p>Unlike other episodes its reward is not a function of the tokens: it is given turn by turn and recorded.
  */
 final class RemoteEpisode implements Episode {
     private static final int PROTOCOL = 1;
@@ -324,10 +324,10 @@ final class RemoteEpisode implements Episode {
     }
 
     /**
-     * A server that speaks OpenEnv: a WebSocket for each episode, messages {@code {"type": ..., "data": ...}}, as openenv-core 0.2 has them.
+     * OpenEnv client: a WebSocket per episode, messages {@code {"type": ..., "data": ...}} as in openenv-core 0.2.
      *
-     * <p>The protocol has no message id, so nothing is sent twice: where an answer is lost, so is the
-     * episode. Only a connection that could not be made is tried again.
+     * <p>The protocol has no message id, so no message is retried and a lost answer loses the episode. Only a
+     * connection that could not be opened is retried.
      */
     static final class OpenEnvPartner implements Partner {
         private static final HttpClient CLIENT =

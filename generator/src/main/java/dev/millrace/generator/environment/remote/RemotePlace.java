@@ -4,7 +4,7 @@ import java.net.URI;
 import java.util.Map;
 
 /**
- * Whom to ask, and within which limits.
+ * Address or command of a partner, with limits.
  *
  * @param url of a server; empty where a command is asked
  * @param command for the shell; empty where a server is asked
@@ -38,7 +38,7 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
     }
 
     /**
-     * Refuses what cannot be.
+     * Checks the settings.
      *
      * @param schemes of a URL
      * @throws IllegalArgumentException beginning with the key
@@ -88,7 +88,7 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
     }
 
     /**
-     * Refuses to ask nobody.
+     * Requires an address or a command.
      *
      * @param key of the settings, such as {@code reward}
      * @throws IllegalArgumentException with the way out; also if the token's variable is not there

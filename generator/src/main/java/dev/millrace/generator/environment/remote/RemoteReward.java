@@ -50,7 +50,7 @@ public record RemoteReward(
     }
 
     /**
-     * Refuses to ask nobody; asked by a process that is to reward, before it begins.
+     * Requires an address or a command; called by a process that rewards, before it starts.
      *
      * @throws IllegalArgumentException with the way out
      */

@@ -9,7 +9,7 @@ import java.util.Optional;
 import org.apache.commons.codec.digest.DigestUtils;
 
 /**
- * What a verifier is asked about one rollout, the same whether it is being sampled or replayed.
+ * Question to a verifier about one rollout, the same when sampled and when replayed.
  *
  * @param rolloutId of the rollout
  * @param texts empty without the vocabulary

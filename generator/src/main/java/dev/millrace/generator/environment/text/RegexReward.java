@@ -62,8 +62,8 @@ public record RegexReward(String pattern, int count) implements RewardFunction {
     }
 
     /**
-     * A text that lets itself be read a bounded number of times: some patterns look at every way to match a text, and a reward must come back, after
-     * the same work on every machine.
+     * Text with a bounded number of reads, since some patterns backtrack without end; the bound is the same on every
+     * machine.
      */
     static final class CountedText implements CharSequence {
         private static final int MOST_READS_PER_CHARACTER = 10_000;

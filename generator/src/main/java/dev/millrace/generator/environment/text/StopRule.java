@@ -4,10 +4,7 @@ import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.List;
 
-/**
- * When a text is over: with a stop token, or when it has a stop text, wherever tokens begin and end, special ones among them. Immutable
- * and thread-safe.
- */
+/** Ends a text at a stop token or a stop text, across token borders, special tokens included. Thread-safe. */
 public final class StopRule {
     /** Tokens that one character may be made of, as bytes. */
     private static final int TOKENS_OF_A_CHARACTER = 4;

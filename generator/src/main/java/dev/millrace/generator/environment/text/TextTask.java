@@ -124,7 +124,7 @@ public record TextTask(
     }
 
     /**
-     * The same with what its data and tokenizer are now, every prompt of them encoded once.
+     * Reads data and tokenizer, encodes every prompt once, and returns the task with their hashes.
      *
      * @param positions of the model, in which a prompt and its response must lie
      * @param maxTokens that a response is allowed; 0 for as many as the task has
@@ -157,7 +157,7 @@ public record TextTask(
     }
 
     /**
-     * The same with other held-out rows, which are read and encoded once; what else the task is of stays as it was found.
+     * Returns the task with other held-out rows, read and encoded once.
      *
      * @param positions in which a prompt and its response must lie
      * @param maxTokens that a response is allowed; 0 for as many as the task has
@@ -233,7 +233,7 @@ public record TextTask(
     }
 
     /**
-     * Opens the data here, so that what is missing or has changed is said at once.
+     * Opens the data, so that missing or changed data is refused at start.
      *
      * @throws IllegalArgumentException if it cannot be read or is not what the run began with
      */
@@ -242,7 +242,7 @@ public record TextTask(
     }
 
     /**
-     * Opens the tokenizer here, so that what is missing or has changed is said at once.
+     * Opens the tokenizer, so that missing or changed files are refused at start.
      *
      * @throws IllegalArgumentException if it cannot be read or is not what the run began with
      */
@@ -251,7 +251,7 @@ public record TextTask(
     }
 
     /**
-     * Opens the held-out rows here, where there are any of their own.
+     * Opens the held-out rows, if they have data of their own.
      *
      * @throws IllegalArgumentException as {@link #requireDataAsRecorded}
      */
@@ -315,7 +315,7 @@ public record TextTask(
     }
 
     /**
-     * A run's data, opened when the first row is asked for, and then for the whole process.
+     * Data of a run, opened with the first row and shared in the process.
      *
      * @param sha256 of the rows that the run began with
      * @param key that names it, for a sentence
@@ -365,10 +365,7 @@ public record TextTask(
         }
     }
 
-    /**
-     * A run's tokenizer, opened when the first text is asked for, and then for the whole process: who only counts tokens or compares
-     * vocabularies needs no file of it.
-     */
+    /** Tokenizer of a run, opened with the first text and shared in the process; counting tokens needs no file. */
     record RecordedTokenizer(TokenizerSettings settings, TextFiles files) implements Tokenizer {
         private static final Map<RecordedTokenizer, Tokenizer> OPENED = new ConcurrentHashMap<>();
 
@@ -455,8 +452,8 @@ public record TextTask(
     }
 
     /**
-     * One turn of text, which ends with a stop token, when its text has a stop text, or at the token limit. It finds nothing right or wrong: that is
-     * what {@code reward} is for. The state is the row of data without its prompt, a JSON object.
+     * One turn of text that ends with a stop token, a stop text or the token limit, without a reward of its own. The
+     * state is the row without its prompt, a JSON object.
      *
      * @param stopTokens that end a response
      * @param stopTexts that end it, wherever tokens begin and end
@@ -495,8 +492,8 @@ public record TextTask(
     }
 
     /**
-     * Rows of data, pass after pass. The row at a position follows from seed, position and number of rows, so a run that continues at a position
-     * continues with the rows it would have had.
+     * Rows of data, pass after pass. A position's row follows from seed, position and number of rows, so a resumed
+     * run continues with the same rows.
      */
     static final class TextPrompts implements PromptDataset {
         private static final long ORDER = 0x6F72646572L; // a stream that no sample draws from
@@ -547,7 +544,7 @@ public record TextTask(
     }
 
     /**
-     * What data and tokenizer were found to be when a run began, by which every process of the run has the same, or says what differs. It is
+     * Hashes of data and tokenizer at the start of a run. Other processes of the run compare theirs and name a difference. It is
      * filled where the run begins; nobody needs to write it.
      *
      * @param dataSha256 of all rows of the data
