@@ -12,7 +12,7 @@ import picocli.CommandLine.Help.TextTable;
 import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
-/** The list of commands under a usage message, those of millrace itself by what they are for: the first sentence of each one's description, to its end. */
+/** Command list of a usage message, grouped by purpose, with the first sentence of each description. */
 final class CommandList implements IHelpSectionRenderer {
     /** What people come for, in the order in which they come for it. */
     private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();

@@ -8,8 +8,8 @@ import picocli.CommandLine.Help.IOptionRenderer;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
 /**
- * What a usage message says in sentences, as paragraphs that fill the terminal. In the source a sentence is broken where a line of code
- * ends; broken there again, a narrow terminal would show every other line half empty.
+ * Joins the sentences of usage messages into paragraphs, so that they fill any terminal; source lines break
+ * elsewhere.
  */
 final class HelpText {
     /** A line of source that ends a sentence before this column ends a paragraph, for the next word would have fitted. */

@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import picocli.CommandLine;
 
-/** Writes {@code millrace COMMAND} in a hint as the reader typed it to come here, so that it can be copied. */
+/** Replaces {@code millrace COMMAND} in hints by the command as it was typed, ready to copy. */
 final class HintWriter extends PrintWriter {
     static final String COMMAND = "millrace";
 

@@ -8,8 +8,8 @@ import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 
 /**
- * Where a command logs, and how much: a run into a file of its folder, a role to standard error, any other command nothing but
- * Millrace's own warnings, to standard error. {@code log4j2.xml} reads the properties that are set here.
+ * Log target and level of a command: a run logs to a file in its folder, a role to standard error, any other command
+ * only Millrace's warnings to standard error. {@code log4j2.xml} reads the properties set here.
  */
 public final class Logs {
     private static final String FILE = "millrace.log";

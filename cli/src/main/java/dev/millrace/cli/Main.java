@@ -135,7 +135,7 @@ public final class Main implements Callable<Integer> {
         System.exit(status);
     }
 
-    /** Hints as the command was typed, and lines no wider than the terminals that the launcher has found; what is sent elsewhere is as it comes. */
+    /** Rewrites hints as typed, and wraps lines to the terminal; other output is unchanged. */
     private static CommandLine fitted(CommandLine command) {
         String typed = System.getProperty("millrace.command", HintWriter.COMMAND);
         command.setOut(new HintWriter(command.getOut(), command, typed));
@@ -158,7 +158,7 @@ public final class Main implements Callable<Integer> {
         return Failures.MISTAKEN;
     }
 
-    /** The options under a usage message: the command's own, then those that it shares with others, by {@link HelpHeading}. */
+    /** Options of a usage message: the command's own, then shared ones by {@link HelpHeading}. */
     static final class OptionList implements IHelpSectionRenderer {
         private OptionList() {}
 

@@ -5,11 +5,11 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jline.utils.Signals;
 
 /**
- * Turns Ctrl-C and a polite kill into a request to stop.
+ * Turns Ctrl-C and SIGTERM into a request to stop.
  *
- * <p>The JVM's own shutdown hooks run all at once, so that a native library could be unloaded under a running
- * session; a handler that asks the run to end lets everything close in order. A second signal ends the process
- * at once: the log's transactions make that safe too, only the results are not written.
+ * <p>JVM shutdown hooks run concurrently, so a native library could be unloaded under a running session; here the run
+ * closes in order. A second signal ends the process at once: transactions keep the log safe, but results are not
+ * written.
  */
 public final class StopSignals {
     /** Exit status of a command that a signal stopped. */

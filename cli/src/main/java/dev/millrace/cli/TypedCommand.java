@@ -21,7 +21,7 @@ public final class TypedCommand {
         return arguments.stream().map(TypedCommand::shown).collect(Collectors.joining(" ", "./millrace ", ""));
     }
 
-    /** Settings of Kafka's clients are shown as far as their names allow, addresses everywhere without their credentials. */
+    /** Redacts secret client settings, and credentials in addresses. */
     private static String shown(String argument) {
         String option = argument.startsWith(SET) ? SET : "";
         String setting = argument.substring(option.length());

@@ -7,7 +7,7 @@ import java.util.Optional;
 import java.util.jar.Attributes;
 import picocli.CommandLine.IVersionProvider;
 
-/** What {@code --version} prints: Millrace with its commit, the Java it runs on, the libraries it was built with, and the platform. */
+/** Output of {@code --version}: Millrace with its commit, Java, libraries, platform. */
 final class Versions implements IVersionProvider {
     @Override
     public String[] getVersion() throws IOException {

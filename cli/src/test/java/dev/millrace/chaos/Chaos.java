@@ -31,7 +31,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Does faults to a run of its own for a while, and looks at what is left.
+ * Injects faults into its own run for a while, and checks the result.
  *
  * <p>Every process that it starts ends with {@link #run}, however that ends.
  */

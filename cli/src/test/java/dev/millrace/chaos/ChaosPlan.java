@@ -15,7 +15,7 @@ import java.util.Set;
  * What is done to which run.
  *
  * @param duration how long faults are done; the start before and the checks after come on top
- * @param mostFaults after so many it is enough; at least 1
+ * @param mostFaults upper bound of faults; at least 1
  * @param seed of the schedule and of everything that is drawn for a fault
  * @param brokers 1 to 9; of three, each has a copy of everything
  * @param kinds of faults

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /** A fault under way: what is known of it until it is over, and whether those it hit recover. */
 final class FaultCourse {
-    /** The run continues once it has made so many. */
+    /** Steps after which the run has recovered. */
     private static final int VERSIONS = 2;
 
     private final Scene scene;
@@ -55,7 +55,7 @@ final class FaultCourse {
         return new SplittableRandom(fault.seed());
     }
 
-    /** Lets the fault last as long as it is to. */
+    /** Waits for the fault's duration. */
     void last() throws InterruptedException {
         TimeUnit.MILLISECONDS.sleep((long) (1e3 * fault.seconds()));
     }

@@ -24,7 +24,7 @@ final class LogFaults {
     private final AdvisedOperator advised;
     private final List<Lost> lost = new ArrayList<>();
 
-    /** @param advised repairs what is left where the run does not go on by itself */
+    /** @param advised repairs a run that does not continue by itself */
     LogFaults(Scene scene, LogWatch watch, LogConnection connection, AdvisedOperator advised) {
         this.scene = scene;
         this.watch = watch;

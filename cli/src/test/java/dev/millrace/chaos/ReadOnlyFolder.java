@@ -7,8 +7,8 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * A folder whose files nobody may write, make or remove any more, root and whoever has them open among them: what a disk is that
- * the system has mounted read-only after an error. It is the immutable attribute of Linux' file systems, which only root may set.
+ * A folder made read-only for everybody, root and open files included, like a disk that the system remounts after an error. Uses
+ * the immutable attribute of Linux file systems, which only root may set.
  */
 final class ReadOnlyFolder implements AutoCloseable {
     private final Path folder;

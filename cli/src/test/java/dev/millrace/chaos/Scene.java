@@ -117,7 +117,7 @@ final class Scene implements AutoCloseable {
         proxies.forEach(proxy -> proxy.set(Weather.FAIR));
     }
 
-    /** The run's log, when the roles have made it; whoever gets it closes it. */
+    /** The run's log, when the roles have made it; the caller closes it. */
     RunLog awaitLog(Duration limit) throws InterruptedException {
         long deadline = System.nanoTime() + limit.toNanos();
         while (true) {

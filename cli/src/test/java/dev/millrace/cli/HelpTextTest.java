@@ -25,7 +25,7 @@ class HelpTextTest {
                 .isEqualTo(List.of(full + " ends here.", "A second one.", "", "Last"));
     }
 
-    /** No word of a description stands alone on its line where the next one would have fitted beside it. */
+    /** No word of a description stands alone on its line where the next one would have fitted. */
     @ParameterizedTest
     @ValueSource(ints = {60, 80})
     void shouldFillTheTerminalWithEveryCommandsDescription(int width) {

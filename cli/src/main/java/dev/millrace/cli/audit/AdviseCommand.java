@@ -121,8 +121,8 @@ public final class AdviseCommand implements Callable<Integer> {
     record Advice(Verdict verdict, String subject, String sentence, String key) {}
 
     /**
-     * The rules, after the decision tree of zoeyli.com, "Off-Policy Corrections in LLM RL" (March 2026): engine, lag, experts
-     * and turns each ask for a correction of their own.
+     * Rules after the decision tree of zoeyli.com, "Off-Policy Corrections in LLM RL" (March 2026): engine, lag,
+     * experts and turns each need a correction.
      */
     static final class Adviser {
         /** From here on the tree replays the generator's experts, below it the learner's. */
@@ -421,7 +421,7 @@ public final class AdviseCommand implements Callable<Integer> {
             }
         }
 
-        /** Where sampler and learner are one policy at the only update, nothing that compares them finds a difference. */
+        /** If sampler and learner are the same policy at the only update, comparing corrections find no difference. */
         private void ratios() {
             boolean cutUnseen = !cut.isEmpty() && !config.admission().sampling().keepSamplingMask();
             if (eta > 0 || otherEngine || cutUnseen) {

@@ -5,7 +5,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace dead-letters}: what the run refused, and why; and putting it back once what was wrong is mended. */
+/** {@code millrace dead-letters}: lists refused records with reasons, and redrives them. */
 @Command(
         name = "dead-letters",
         mixinStandardHelpOptions = true,

@@ -18,8 +18,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The ledger as lines that fit the {@linkplain Lines#width() screen}: a table by version, with neighbours together where there
- * are many, then the sum in words, then what contradicts it.
+ * The ledger as lines that fit the {@linkplain Lines#width() screen}: a table by version, neighbours merged, then the
+ * sum and any contradictions.
  */
 final class LedgerText {
     private static final int MOST_ROWS = 20;

@@ -37,7 +37,10 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace doctor mismatch}: what a generator's engine says of its tokens, and what the scorer's does, under the same weights. */
+/**
+ * {@code millrace doctor mismatch}: compares log-probs of a generator's engine with the scorer's under the same
+ * weights.
+ */
 @Command(
         name = "mismatch",
         mixinStandardHelpOptions = true,

@@ -1,6 +1,6 @@
 package dev.millrace.cli.audit;
 
-/** What was asked about is not there; the message is a sentence for the user with the nearest that is. */
+/** A requested object does not exist; the message is a sentence that names the nearest one. */
 public final class NotFoundException extends RuntimeException {
     /** Exit status if the subject is not found. */
     public static final int EXIT_CODE = 5;

@@ -29,7 +29,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace repair}: what is inconsistent on a run's log, the ways out and what each costs; and going one of them. */
+/** {@code millrace repair}: lists inconsistencies of a run's log with repairs and their costs, and applies one. */
 @Command(
         name = "repair",
         mixinStandardHelpOptions = true,

@@ -29,7 +29,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 
-/** The options that say which run a command asks about: those on a cluster, or the folder of one that had its own broker. */
+/** Options that select a run: on a cluster, or the folder of a run with its own broker. */
 @HelpHeading("Which run")
 public final class RunOptions {
     @Option(
@@ -84,7 +84,7 @@ public final class RunOptions {
         return file;
     }
 
-    /** The alarms that last, as far as the run's folder says; none for a run on a cluster, whose roles say them in their logs and meters. */
+    /** Current alarms in the run's folder; empty for a run on a cluster, whose roles log and meter them. */
     public List<Alarm> alarms() {
         return runDirectory == null ? List.of() : AlarmFile.read(runDirectory);
     }
@@ -126,7 +126,7 @@ public final class RunOptions {
         return open(true);
     }
 
-    /** Opens the run that was asked for to read its records; starts a folder's broker only if it did not end in order. */
+    /** Opens the run to read its records; starts a folder's broker only after an unclean stop. */
     public AuditedRun read() {
         whereabouts();
         return AuditedRun.read(this::over, runDirectory, runDirectory != null || file != null, asGiven());
@@ -192,7 +192,7 @@ public final class RunOptions {
         }
     }
 
-    /** Replaces the failure of a command that a cluster refused something by one that names the missing rights. */
+    /** Replaces an authorization failure by one that names the missing rights. */
     public static Exception explained(CommandSpec command, Exception failure) {
         if (!(failure instanceof RuntimeException unchecked) || !AccountRights.isCauseOf(failure)) {
             return failure;

@@ -10,8 +10,8 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /**
- * The configuration options of every command: a file, single keys, and named options for the most common keys. Later ones win:
- * defaults, the run's own file, {@code --config}, {@code --set}, named options.
+ * Configuration options: a file, single keys, and named options for common keys. Precedence, lowest first: defaults,
+ * the run's own file, {@code --config}, {@code --set}, named options.
  */
 @HelpHeading("Configuration")
 public final class ConfigOptions {

@@ -12,7 +12,7 @@ import picocli.CommandLine;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ScopeType;
 
-/** The option of every command that says where more plug-ins are than in the installation's own folder. */
+/** Option for further plug-in paths, of every command. */
 public final class PluginPath {
     @Option(
             names = "--plugin-path",

@@ -38,7 +38,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** The stages of an algorithm over a file of sequences: the same list that decides about a batch in training. */
+/** Applies an algorithm's stages to a file of sequences; training uses the same stages. */
 final class AlgorithmCorrection {
     /** Made up where a file has none: every token is then of one version. */
     private static final Set<StageInput> MADE_UP = Set.of(StageInput.VERSIONS);
@@ -298,7 +298,7 @@ final class AlgorithmCorrection {
             return packed;
         }
 
-        /** Without versions every token is of the version at which the step starts: nothing is stale that nobody calls so. */
+        /** Without versions every token has the version of the step, so nothing is stale. */
         private void versions(TokenBatch tokens, StageFacts.Builder facts, OptionalLong version) {
             List<List<VersionSpan>> spans = new ArrayList<>();
             long newest = 0;

@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/** Lines of a file or a pipe, of at most {@value #MOST_CHARACTERS} characters each: a device may have neither an end nor line ends. */
+/** Reads lines of at most {@value #MOST_CHARACTERS} characters, since a device may have neither end nor line ends. */
 public final class BoundedLines implements AutoCloseable {
     static final int MOST_CHARACTERS = 1 << 26;
     static final int MOST_LINES = 10_000_000;

@@ -338,8 +338,7 @@ public final class CorrectCommand implements Callable<Integer> {
         private SameFile() {}
 
         /**
-         * Whether they do: through links, or by another way to the folder. A path to nothing is compared by where the file would
-         * be.
+         * True if both paths are the same file, through links too. A missing file is compared by its parent folder.
          */
         static boolean is(Path one, Path other) throws IOException {
             return Files.exists(one) && Files.exists(other)

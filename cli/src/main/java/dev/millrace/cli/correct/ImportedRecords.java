@@ -142,7 +142,7 @@ public final class ImportedRecords {
         }
     }
 
-    /** Where nobody has old log-probs, nothing may compare them, and nothing is masked for the lack of them. */
+    /** Without old log-probs no stage may compare them, and nothing is masked for their absence. */
     private Algorithm algorithmOf(boolean haveOld) {
         if (!haveOld) {
             try {

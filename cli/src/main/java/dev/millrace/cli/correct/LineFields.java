@@ -88,7 +88,7 @@ public final class LineFields {
         return mask;
     }
 
-    /** One per token, not looked at where the mask is 0; log-probs are in [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
+    /** One per token, ignored where the mask is 0; log-probs are in [{@link VectorCheck#LEAST_LOG_PROB}, 0]. */
     public static float[] numbers(JsonNode list, String field, byte[] mask, boolean areLogProbs)
             throws BadLineException {
         if (list.size() != mask.length) {

@@ -29,8 +29,8 @@ import org.apache.parquet.schema.Type;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Columns of a Parquet file as fields of an object: numbers, truths and texts; lists of these, as the format has them now (three levels)
- * and as it had them before (two, or a repeated field); numbers by name, as a map or a group. What is null in a row is absent.
+ * Columns of a Parquet file as fields of an object: numbers, booleans, texts, lists of these in three-level,
+ * two-level or repeated form, and numbers by name as a map or a group. A null is an absent field.
  */
 final class ParquetFields extends RecordMaterializer<ObjectNode> {
     private final Path path;

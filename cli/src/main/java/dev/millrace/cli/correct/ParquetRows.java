@@ -26,7 +26,7 @@ import org.apache.parquet.schema.MessageType;
 import org.jspecify.annotations.Nullable;
 import org.xerial.snappy.Snappy;
 
-/** The rows of a Parquet file as the objects that JSON lines of the same values would be. Holds one row group at a time. */
+/** Rows of a Parquet file as the objects of equal JSON lines. Holds one row group at a time. */
 public final class ParquetRows implements AutoCloseable {
     static final long MOST_ROWS = 10_000_000;
     /** A row group is held in memory compressed. */
@@ -137,7 +137,7 @@ public final class ParquetRows implements AutoCloseable {
         reader.close();
     }
 
-    /** How pages are compressed that can be read; the library's own factory asks Hadoop for some of these. */
+    /** Supported page compressions; the library's own factory needs Hadoop for some of them. */
     static final class PageCodecs implements CompressionCodecFactory {
         /** A page is about a megabyte, and of a corrupt file its size is not believed. */
         private static final int MOST_BYTES = 1 << 30;

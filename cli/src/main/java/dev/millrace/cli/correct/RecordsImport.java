@@ -34,8 +34,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads files of records and makes an archive of them, or only looks whether one could be made. Holds one step at a time. Used
- * once, by one thread.
+ * Reads files of records and writes an archive, or only checks them. Holds one step at a time. Single-use, confined
+ * to one thread.
  */
 public final class RecordsImport {
     private final RunIdentity run;
@@ -216,7 +216,7 @@ public final class RecordsImport {
         members.clear();
     }
 
-    /** Those that a recorder wrote beside the step's lines; none where there is no such file. */
+    /** From the recorder's file next to the step's lines; empty without one. */
     private Map<String, Double> figures() {
         Path file = members.get(0).file().resolveSibling(step + ".figures.json");
         Map<String, Double> figures = new LinkedHashMap<>();
@@ -243,7 +243,7 @@ public final class RecordsImport {
         badLines++;
     }
 
-    /** The files that a pattern names, in the order of their names, in which numbers count as numbers: 2.jsonl is before 10.jsonl. */
+    /** Files of a pattern, sorted by name with numbers compared as numbers: 2.jsonl is before 10.jsonl. */
     static final class RecordFiles {
         private static final Pattern PARTS = Pattern.compile("\\d+|\\D+");
 

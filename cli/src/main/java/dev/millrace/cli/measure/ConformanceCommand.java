@@ -23,7 +23,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace conformance}: computes golden cases, and compares them with their answers if asked to; and asks engines. */
+/** {@code millrace conformance}: computes golden cases and compares them with their answers; tests engines. */
 @Command(
         name = "conformance",
         mixinStandardHelpOptions = true,

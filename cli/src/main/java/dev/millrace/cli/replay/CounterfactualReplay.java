@@ -69,7 +69,7 @@ final class CounterfactualReplay {
         this.command = TypedCommand.of(spec);
     }
 
-    /** The run's own first; with other rewards the run under these, and all that is asked for under these. */
+    /** Variants, the run's own first; with other rewards all use these. */
     private List<Variant> variants(List<String> corrections, MillraceConfig config) {
         Variant own =
                 new Variant("recorded", config.algorithm(), config.learner().step(), config.adapter());
@@ -91,7 +91,9 @@ final class CounterfactualReplay {
         return variants;
     }
 
-    /** Rollouts are sampled anew, and nobody can be asked for the rewards that the run's came with: all see the other ones. */
+    /**
+     * True if rollouts are sampled anew and the run's rewards came from outside, so all variants use the other ones.
+     */
     private boolean isWithoutRecordedRewards() {
         return rewards.isGiven()
                 && options.live()

@@ -4,10 +4,7 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.function.LongSupplier;
 
-/**
- * A line on the terminal that says how far a long job is and how long it will take; nothing where the output is no
- * terminal, so that files and pipes get results alone.
- */
+/** Progress of a long job with the remaining time; nothing if the output is no terminal. */
 public final class ProgressLine {
     private static final long PERIOD_MS = 300;
 

@@ -509,8 +509,8 @@ public final class ReplayCommand implements Callable<Integer> {
         }
 
         /**
-         * Whether the run's learner decided by what then is decided: its step's own log-probs, none of them interpolated, and no
-         * penalty in the reward or in the advantages.
+         * True if a replay can decide as the learner did: with its own log-probs at the step, none interpolated, and
+         * no penalty in rewards or advantages.
          */
         boolean isLearnersDecision(MillraceConfig config) {
             return rescorer != null
@@ -532,7 +532,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** What a replay says to a person about log-probs that it computed again; nothing if it computed none. */
+    /** Sentences about recomputed log-probs; empty if none were. */
     static final class RescoreText {
         private RescoreText() {}
 

@@ -62,7 +62,7 @@ final class RewardFile implements Verifier {
         return verdict;
     }
 
-    /** What a verifier says of a rollout, as a JSON object: rollout_id, reward, and reward_components if there are any. */
+    /** A verifier's answer as a JSON object: rollout_id, reward, and optional reward_components. */
     static final class RewardLine {
         private static final Set<String> KNOWN = Set.of("rollout_id", "reward", "reward_components");
 

@@ -15,8 +15,8 @@ import java.nio.file.Path;
 import java.util.Iterator;
 
 /**
- * What {@code --corrections} names where steps are learnt again: what it names elsewhere, or a file with the two sections
- * {@code algorithm} and {@code step}, whose keys are those of {@code algorithm} and {@code learner.step}, put over the run's own.
+ * Value of {@code --corrections} for retraining: as elsewhere, or a file with sections {@code algorithm} and {@code
+ * step}, whose keys override the run's.
  */
 final class VariantOption {
     private static final String ALGORITHM = "algorithm";

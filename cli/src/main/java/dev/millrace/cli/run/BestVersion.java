@@ -13,7 +13,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.function.LongPredicate;
 
-/** Which version {@code --version best} is, and what to say where its weights are gone: never another one in its place. */
+/** Resolves {@code --version best}; refuses if its weights are gone. */
 public final class BestVersion {
     private BestVersion() {}
 

@@ -18,7 +18,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** One Kafka broker on loopback, for those who have none and want the roles of a run, or a trainer of their own, in processes of their own. */
+/** Runs one Kafka broker on loopback, for roles or a trainer in processes of their own. */
 @Command(
         name = "broker",
         mixinStandardHelpOptions = true,

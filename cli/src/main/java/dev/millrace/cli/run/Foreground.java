@@ -5,8 +5,8 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * Whether the terminal is this process's to draw on. A job in the background that changes the terminal's settings is
- * stopped by the operating system, and what it draws lands in the middle of what the person types.
+ * Detects whether this process may draw on the terminal. A background job that changes terminal settings is stopped
+ * by the operating system, and its output mixes with the user's typing.
  */
 final class Foreground {
     private static final Path STAT = Path.of("/proc/self/stat");

@@ -17,7 +17,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace registry}: the schemas of a cluster's runs over HTTP, whether their roles run or not. */
+/** {@code millrace registry}: serves the schemas of a cluster's runs over HTTP. */
 @Command(
         name = "registry",
         mixinStandardHelpOptions = true,

@@ -20,9 +20,9 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
 /**
- * The roles as commands of their own, against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score},
- * {@code stream} and {@code learn}. Roles of a run share its id and read its configuration from the log. They may start in any order:
- * each waits, within a limit, for what it needs.
+ * Roles as commands against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score}, {@code
+ * stream}, {@code learn}. They share the run's id, read its configuration from the log, and start in any order: each
+ * waits, within a limit, for what it needs.
  */
 public final class RoleCommands {
     private RoleCommands() {}

@@ -32,7 +32,7 @@ final class StatusText {
     private StatusText() {}
 
     /**
-     * The panel, none of whose lines is longer than {@code width}; what matters most comes first, since a screen may have few rows.
+     * Lines of the panel, at most {@code width} wide, most important first.
      *
      * @param nowMs on the clock that dates steps
      */
@@ -76,7 +76,7 @@ final class StatusText {
         return lines.stream().map(line -> line.cut(width, glyphs)).toList();
     }
 
-    /** Seconds since the newest step, or since this invocation began, which knows of no time before; NaN before the first step. */
+    /** Seconds since the newest step, or since this invocation began; NaN before the first step. */
     private static double stepAge(RunStatus status, long nowMs) {
         StepRow newest = status.newest();
         return newest == null
@@ -135,7 +135,7 @@ final class StatusText {
                 .and(spark(status.rewards(), Math.max(0, Math.min(SPARK, room)), glyphs) + end);
     }
 
-    /** Change of the reward a step over the last steps: the mean of their later half less that of their earlier half. */
+    /** Change of the reward per step: mean of the later half of the last steps minus that of the earlier half. */
     private static String trend(List<Double> rewards) {
         List<Double> recent = rewards.subList(Math.max(0, rewards.size() - TREND_STEPS), rewards.size());
         int half = recent.size() / 2;
@@ -159,7 +159,7 @@ final class StatusText {
                 .and("[" + glyphs.full().repeat(full) + glyphs.empty().repeat(bar - full) + "]" + end);
     }
 
-    /** One line for a log, of at most 120 columns where the names are not long; alarms have lines of their own. */
+    /** One line for a log, normally at most 120 columns; alarms have lines of their own. */
     static String line(RunStatus status) {
         String time = clock(status.elapsedSeconds());
         StepRow step = status.newest();
@@ -438,7 +438,7 @@ final class StatusText {
             return !means.isEmpty() && means.get(means.size() - 1) < FALLEN * best;
         }
 
-        /** Whether a reward below its goal has not risen over half of its steps; of a run without a goal nobody says where it should be. */
+        /** True if a reward below its goal has not risen over half of its steps; false without a goal. */
         private static boolean isFlat(List<Double> means, int steps, double goal) {
             int before = means.size() - 1 - steps / 2;
             if (steps < FLAT_STEPS || before < 0) {

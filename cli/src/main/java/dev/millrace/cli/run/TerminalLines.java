@@ -6,10 +6,7 @@ import dev.millrace.runtime.train.RunView;
 import java.io.PrintWriter;
 import java.util.List;
 
-/**
- * Prints one line when something changed, and at least every ten seconds. An alarm is printed when it begins, and not again
- * while its sentence counts on.
- */
+/** Prints a line per change, at least every ten seconds. An alarm is printed once, when it begins. */
 final class TerminalLines implements RunView {
     private static final double QUIET_SECONDS = 10;
     private final PrintWriter out;

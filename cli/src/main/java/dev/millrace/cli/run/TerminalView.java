@@ -10,12 +10,12 @@ import java.util.Properties;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
 
-/** The views of a terminal: a panel in place where the cursor can be moved, a line now and then elsewhere. */
+/** Terminal views: a panel redrawn in place, or single lines. */
 public final class TerminalView {
     private TerminalView() {}
 
     /**
-     * The view that fits: the panel if standard output is a terminal that can redraw and is ours, lines otherwise.
+     * Chooses the panel if standard output is a foreground terminal that can redraw, otherwise lines.
      *
      * @param plain lines in any case
      * @param out where lines go

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Collectors;
 
-/** A line of the panel: pieces of text, each in a tone, which is a colour where there are colours and nothing where there are none. */
+/** A line of the panel: pieces of text with tones, shown as colours where supported. */
 record TonedLine(List<Piece> pieces) {
     /** How a piece is meant. What it means is in its words too. */
     enum Tone {

@@ -7,8 +7,8 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * How much more a process may hold in the last third of a run than in the first: what comes and goes with connections and with the
- * collector's mood, and no more.
+ * Allowed growth of a process's memory from the first to the last third of a run: the variation by connections and garbage
+ * collection.
  *
  * <p>Live heaps of several brokers are compared together: what one holds follows from the partitions and the groups that it leads, and
  * these go to others whenever one is away.

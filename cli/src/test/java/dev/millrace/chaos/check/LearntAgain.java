@@ -16,7 +16,7 @@ import java.util.Optional;
 /** Whether the weights of a run are those that are learnt again from its own batches. */
 final class LearntAgain {
     private static final String PROMISE = "the weights equal those learnt again from the run's batches";
-    /** Where the log has lost something, later versions are gone on from, by so many parts of all. */
+    /** Number of starting versions to try where the log has lost something. */
     private static final int PARTS = 8;
 
     private final LogConnection connection;

@@ -44,7 +44,7 @@ class ProcessClockTest {
         process.destroyForcibly();
     }
 
-    /** Hours by which each of its ways to ask for the time is wrong. */
+    /** Error of each of its clocks, in hours. */
     private String hours() throws IOException {
         in.write("\n");
         in.flush();

@@ -8,7 +8,7 @@ import java.util.Locale;
  * @param number from 1
  * @param target name of a member, of a broker or of a topic without the run's prefix
  * @param seconds how long it lasts; 0 where it is over at once
- * @param seed of whatever else is drawn for it
+ * @param seed of its other draws
  */
 public record Fault(int number, FaultKind kind, String target, double seconds, long seed) {
     @Override

@@ -80,7 +80,7 @@ public enum FaultKind {
         GENERATOR,
         /** A member or a broker. */
         PROCESS,
-        /** A topic of which there are several copies; each in turn. */
+        /** A topic with several copies; each in turn. */
         COPIES,
         /** A topic that can lose its end; each in turn. */
         LOG,
@@ -112,7 +112,7 @@ public enum FaultKind {
         return target;
     }
 
-    /** How often it is drawn, beside others. */
+    /** Relative frequency of its draws. */
     int weight() {
         return weight;
     }
@@ -138,7 +138,7 @@ public enum FaultKind {
         return this == TAIL_LOST || this == RETENTION || this == UNCLEAN_ELECTION;
     }
 
-    /** As it is written: {@code broker-kill}. */
+    /** Its spelling: {@code broker-kill}. */
     public String word() {
         return name().toLowerCase(Locale.ROOT).replace('_', '-');
     }

@@ -30,7 +30,7 @@ class HaltPointTest {
         }
     }
 
-    /** What is told in the methods of a point, in the order of the code. */
+    /** Calls in the methods of a point, in the order of the code. */
     private static List<String> told(ProtocolPoint point) throws IOException {
         List<String> told = new ArrayList<>();
         ClassVisitor methods = new ClassVisitor(Opcodes.ASM9) {

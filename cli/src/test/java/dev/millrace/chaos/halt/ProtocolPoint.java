@@ -33,7 +33,7 @@ public enum ProtocolPoint {
         return method;
     }
 
-    /** As it is written: {@code commit}. */
+    /** Its spelling: {@code commit}. */
     public String word() {
         return name().toLowerCase(Locale.ROOT);
     }

@@ -25,8 +25,8 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
 
 /**
- * Compacts every compacted topic of a run, its stores' and the cluster's own among them, as far as it goes: a compaction comes within
- * a second, whatever it gains, and takes the markers of what was removed at once. Until it is closed; what was set is then put back.
+ * Compacts every compacted topic of a run, its stores' and the cluster's own among them, completely: it compacts
+ * within a second, and removes tombstones at once. Restores the topics' settings on close.
  */
 public final class Compaction implements AutoCloseable {
     private static final long LIMIT_S = 20;

@@ -107,7 +107,7 @@ public final class TailCut {
         Path partition = segment.partition();
         try (DirectoryStream<Path> files =
                 Files.newDirectoryStream(partition, "*.{index,timeindex,snapshot,txnindex}")) {
-            for (Path derived : files) { // made again out of what is left
+            for (Path derived : files) { // rebuilt from the rest
                 Files.delete(derived);
             }
         }

@@ -28,8 +28,8 @@ import org.apache.kafka.common.config.ConfigResource;
  * A partition that continues with one copy alone, which is then lost, so that a copy that is behind becomes the leader: what was
  * acknowledged meanwhile is gone.
  *
- * <p>Of three brokers: the partition is left to two of them, one of which is stopped, so that the leader is alone in sync; the
- * leader is killed, and the other one started and elected. Controllers keep a majority throughout. Owned by one thread.
+ * <p>Of three brokers, two keep the partition. One of them is stopped, so that the leader is alone in sync. Then the leader is
+ * killed, and the stopped one started and elected. Controllers keep a majority throughout. Owned by one thread.
  */
 public final class UncleanElection implements AutoCloseable {
     private static final long LIMIT_S = 40;

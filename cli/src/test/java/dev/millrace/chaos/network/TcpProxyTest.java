@@ -114,7 +114,7 @@ class TcpProxyTest {
         return socket.getInputStream().read();
     }
 
-    /** Whether the next thing that is heard is that the connection is over. */
+    /** Whether the next event is the end of the connection. */
     private static boolean end(Socket socket) {
         try {
             InputStream in = socket.getInputStream();

@@ -26,7 +26,7 @@ public record Launcher(String mainClass, Path directory, List<String> common, in
      *
      * @param life how many of this member came before
      * @param state of a topology: a folder below the directory
-     * @param options of its JVM beside the usual ones
+     * @param options of its JVM in addition to the usual ones
      * @param settings configuration keys of this life alone
      */
     RoleProcess start(RunMember member, int life, String state, List<String> options, List<String> settings) {

@@ -8,7 +8,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Does what a message says: enters commands as whoever runs the run would, each in a process of its own.
+ * Follows a message as the run's operator would: runs its commands, each in a process of its own.
  *
  * <p>Owned by one thread.
  */

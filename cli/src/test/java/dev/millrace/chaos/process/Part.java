@@ -40,7 +40,7 @@ public enum Part {
         return output.apply(topics);
     }
 
-    /** Topics whose records it waits for, each of which is for it alone or for a few, without the run's prefix. */
+    /** Topics whose records it waits for, without the run's prefix. */
     public List<String> reads() {
         return reads;
     }

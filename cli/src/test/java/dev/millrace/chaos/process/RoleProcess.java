@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/** One life of a member of the run: a process. Thread-safe. */
+/** One process of a member of the run. Thread-safe. */
 public final class RoleProcess {
     private static final long GONE_LIMIT_S = 20;
 
@@ -89,7 +89,7 @@ public final class RoleProcess {
         }
     }
 
-    /** With which status it ended, and the last thing that it said. */
+    /** Its exit status and its last line. */
     public String lastWords() {
         List<String> lines = said();
         String last = lines.stream()

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
  */
 public final class Suspension implements AutoCloseable {
     private static final long LIMIT_S = 10;
-    /** Waits for the end of its input, which also comes when whoever holds the other end is killed. */
+    /** Waits for the end of its input, which also comes when the process at the other end is killed. */
     private static final String GUARD = "kill -STOP $1 && echo && cat > /dev/null; kill -CONT $1";
 
     private final long pid;

@@ -10,10 +10,9 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The processes of a run and who looks after them: one that ends by itself is started again after a moment, as whoever runs a
- * cluster would, and that it did is kept.
+ * Processes of a run and their supervisor: a process that exits is restarted after a moment and recorded.
  *
- * <p>While something is done to a member it is nobody's business but the fault's: it is taken, and given back. Thread-safe.
+ * <p>A fault takes a member out of supervision while it acts on it, and gives it back. Thread-safe.
  */
 public final class Troupe implements AutoCloseable {
     private static final long LOOK_EVERY_MS = 200;

@@ -360,7 +360,7 @@ final class CraftedRun implements AutoCloseable {
         return 0;
     }
 
-    /** Puts every record of a topic on it once more, as it is; says how many there were. */
+    /** Writes every record of a topic once more, unchanged; returns how many there were. */
     int copyAll(String topic) throws Exception {
         List<ConsumerRecord<byte[], byte[]>> records = records(topic);
         for (ConsumerRecord<byte[], byte[]> record : records) {

@@ -19,7 +19,7 @@ final class CutPartition {
     static void from(Path broker, String partition, long offset) throws IOException {
         Path home = broker.resolve(partition);
         try (DirectoryStream<Path> files = Files.newDirectoryStream(home, "*.{index,timeindex,snapshot,txnindex}")) {
-            for (Path derived : files) { // made again out of what is left
+            for (Path derived : files) { // rebuilt from the rest
                 Files.delete(derived);
             }
         }

@@ -172,7 +172,7 @@ class FollowedAdviceIT {
         }
     }
 
-    /** What is there of it is not read again: none of its rollouts is dropped as a duplicate of itself. */
+    /** Its records are not read again: no rollout is dropped as a duplicate of itself. */
     @Test
     @Order(7)
     void shouldReadOnWhereTheEndOfRolloutsIsLost() throws Exception {

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /**
  * The leaf of the decision tree whose patch acts within the step, so that decisions alone never show what it does: on a run that was
- * recorded ({@code make.sh} beside the archive made it), from the doctor's answer to learning again under its patch.
+ * recorded (made by {@code make.sh} next to the archive), from the doctor's answer to learning again under its patch.
  */
 class RecordedSaturationTest {
     private static final String ARCHIVE =

@@ -242,7 +242,7 @@ class SmallestFixTest {
         JsonNode patched = requireMended(treatment);
         assertThat(patched.path("name").asText())
                 .isEqualTo("rejection.rollout_rs=seq_mean_k1, rejection.rollout_rs_threshold=0.99_1.01");
-        assertThat(patched.path("sequences_masked").asInt()).isEqualTo(STEPS); // the one of each step
+        assertThat(patched.path("sequences_masked").asInt()).isEqualTo(STEPS); // one per step
         double before = treatment.at("/trial/recorded/chi_square").asDouble();
         assertThat(before).isGreaterThan(0.3);
         assertThat(patched.path("chi_square").asDouble()).isLessThan(0.01);
@@ -392,7 +392,7 @@ class SmallestFixTest {
                 .contains("(at most 5 batches and 30 s)");
     }
 
-    /** Far-off tokens at every other step, and at the last: an alarm that comes and goes whatever is done. */
+    /** Far-off tokens at every other step, and at the last: an alarm that no patch clears. */
     @Test
     void shouldSayThatAnAlarmWouldAlsoHaveGoneByChance() throws IOException {
         int[] token = {0};

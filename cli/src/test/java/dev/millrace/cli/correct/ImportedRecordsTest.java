@@ -82,7 +82,7 @@ class ImportedRecordsTest {
                 Arrays.stream(lines).map(ObjectNode::toString).toList());
     }
 
-    /** A sequence of three tokens, of which the second is context. */
+    /** A sequence of three tokens; the second is context. */
     private static ObjectNode line(long step, String group, double reward) {
         ObjectNode line =
                 JSON.createObjectNode().put("step", step).put("group", group).put("reward", reward);

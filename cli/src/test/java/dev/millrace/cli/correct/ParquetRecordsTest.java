@@ -205,7 +205,7 @@ class ParquetRecordsTest {
         }
     }
 
-    /** Whatever a byte was changed to, the command ends with a sentence, or with what is still a file of records. */
+    /** With any byte changed, the command ends with a sentence, or reads a valid file of records. */
     @Test
     void shouldEndOnAnyByteThatWasChanged() throws IOException {
         SplittableRandom random = new SplittableRandom(4);

@@ -149,7 +149,7 @@ class ChartTest {
                 .toList();
     }
 
-    /** Each role once, and what ends as a Job; probes reach a port that the role opens, with a token that it has. */
+    /** Each role once, one-shot ones as a Job; probes reach a port that the role opens, with its token. */
     @ParameterizedTest
     @ValueSource(strings = {"", TRAIN, EVERYTHING})
     void shouldStartCommandsAndConfigurationsThatAreUnderstood(String values) throws IOException {

@@ -65,7 +65,7 @@ final class DocumentPages {
                 .toList();
     }
 
-    /** The page as it is written. */
+    /** The page's source. */
     static String text(Path page) {
         try {
             return Files.readString(page);

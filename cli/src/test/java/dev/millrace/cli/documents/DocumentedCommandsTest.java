@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import picocli.CommandLine;
 
-/** What the documents tell people to type is understood, and the configuration files beside them can be used. */
+/** Documented commands parse, and the documents' configuration files load. */
 class DocumentedCommandsTest {
     private static final CommandLine COMMANDS = Main.commandLine();
     private static final Pattern WORD = Pattern.compile("(?:[^\\s'\"]|'[^']*'|\"[^\"]*\")+");

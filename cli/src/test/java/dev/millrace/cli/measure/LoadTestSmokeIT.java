@@ -46,7 +46,7 @@ import picocli.CommandLine;
 
 /**
  * A tiny instance of every {@code load-test} and {@code experiment} subcommand and of every workload file: it ends, and its report has
- * its numbers. What is new has no case here, and fails.
+ * its numbers. A new command without a case here fails.
  */
 @Tag("smoke")
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
@@ -73,7 +73,7 @@ class LoadTestSmokeIT {
     @TempDir
     Path directory;
 
-    /** A tiny measurement mostly waits, so that several have room beside each other. */
+    /** A tiny measurement mostly waits, so several run at once. */
     @BeforeAll
     static void startAll() throws IOException {
         System.setProperty(

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /**
- * A Python that is installed here with the modules that a test needs, and the package {@code millrace} as it is in this tree.
+ * An installed Python with the modules that a test needs, and the package {@code millrace} of this tree.
  *
  * @param command the interpreter
  * @param directory for what its programs print, as {@code NAME.out} and {@code NAME.err}

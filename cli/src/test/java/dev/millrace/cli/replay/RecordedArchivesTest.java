@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  *
  * <p>If one of them cannot be proved any more, the change that did it is incomplete. A key of the configuration that was
  * renamed has to be read under its old name too, a setting needs its neutral value or a change of form (TopologySettings), a
- * field of a record a default. {@code make.sh} beside them made them; an archive is added, and never made again.
+ * field of a record a default. {@code make.sh} next to them made them; archives are added, never rebuilt.
  */
 class RecordedArchivesTest {
     private static final Path ARCHIVES = Path.of("src", "test", "resources", "archives");

@@ -53,7 +53,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What {@code millrace acls} prints is granted and tried, and each command beside the roles works under exactly its list. */
+/** Grants what {@code millrace acls} prints and tries it; each command that is no role works under exactly its list. */
 @Timeout(300)
 class AclsCheckIT {
     private static final String USER = "sampler";

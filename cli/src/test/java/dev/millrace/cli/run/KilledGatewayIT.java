@@ -59,7 +59,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Agents play on while their gateway is killed, again and again: whatever it acknowledged is on the log, once. */
+/** Agents play while their gateway is killed repeatedly: everything acknowledged is on the log, once. */
 @Tag("faults")
 @Timeout(3600)
 class KilledGatewayIT {
@@ -76,7 +76,7 @@ class KilledGatewayIT {
     private final Map<String, List<Integer>> turns = new ConcurrentHashMap<>();
     /** Rollout to the reward that was acknowledged. */
     private final Map<String, Double> completed = new ConcurrentHashMap<>();
-    /** Sessions of which agents were told that they are over. */
+    /** Sessions that agents know to be over. */
     private final Set<String> givenUp = ConcurrentHashMap.newKeySet();
 
     private volatile String url;

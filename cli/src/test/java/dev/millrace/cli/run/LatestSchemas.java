@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.avro.Schema;
 
-/** Writes by the newest schema of a subject, as clients do that are told not to register any. */
+/** Writes by the newest schema of a subject, as clients without auto-registration do. */
 final class LatestSchemas implements SchemaRegistry {
     private final String address;
     private final RestSchemaRegistry byId;

@@ -43,7 +43,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * A trainer in torch of two ranks, of which one is killed, beside one that is left alone; each on its copy of a log with batches. Needs
+ * A torch trainer of two ranks, one of them killed, and an undisturbed one; each on its copy of a log with batches. Needs
  * Debian's python3-confluent-kafka, python3-numpy and python3-torch.
  */
 @Timeout(500)
@@ -198,7 +198,7 @@ class PythonRanksIT {
         assertThat(ended).allMatch(printed -> printed.endsWith("exit status 0"));
     }
 
-    /** Runs two ranks, of which one is killed at a call of a function; expects of the other that it ends and says why. */
+    /** Runs two ranks and kills one at a call of a function; expects the other to end and say why. */
     private static void kill(PythonInterpreter python, String broker, String name, int killed, String call, int count)
             throws Exception {
         List<String> ended = run(

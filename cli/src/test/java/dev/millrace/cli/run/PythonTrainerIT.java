@@ -170,7 +170,7 @@ class PythonTrainerIT {
         }
     }
 
-    /** @param steps version with which it ends; 0 for never */
+    /** @param steps last version; 0 for no limit */
     private static Process numpy(PythonInterpreter python, String name, EmbeddedBroker broker, int steps)
             throws Exception {
         return python.example(

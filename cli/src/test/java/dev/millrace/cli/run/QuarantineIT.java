@@ -51,7 +51,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-/** A whole run of which one generator lies and the only other one goes sick, and a person who does what the alarms say. */
+/** A run with one lying generator and one that starts to misreport, and an operator who follows the alarms. */
 @Timeout(300)
 class QuarantineIT {
 

@@ -137,7 +137,7 @@ class TextTrainingIT {
         shouldNeedNoFolder(run, config);
     }
 
-    /** The same version, prompts and draws: every figure again, whoever asks. */
+    /** The same version, prompts and draws give the same figures. */
     private static void shouldEvaluateByHandAsTheRunDid(Path run, VersionEvaluation recorded) throws Exception {
         JsonNode byHand = new ObjectMapper()
                 .readTree(millrace("evaluate", "--run-dir", run.toString(), "--version", "2", "--json"));

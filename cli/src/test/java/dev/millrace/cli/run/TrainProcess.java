@@ -126,7 +126,7 @@ final class TrainProcess implements AutoCloseable {
                 "a line with " + pattern);
     }
 
-    /** Waits until at least so many steps of the run are made; returns how many are. */
+    /** Waits for at least this many steps of the run; returns how many there are. */
     long awaitStep(long least) throws InterruptedException {
         return await(
                 line -> {

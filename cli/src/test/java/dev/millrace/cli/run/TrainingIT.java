@@ -54,7 +54,7 @@ import org.junit.jupiter.api.io.TempDir;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class TrainingIT {
     private static final double GOAL = 0.3;
-    /** The default task is digits of which each is right by chance at most once in ten. */
+    /** In the default task each digit is right by chance at most once in ten. */
     private static final double CHANCE = 0.1;
 
     private static final byte[] GARBAGE =
@@ -159,7 +159,7 @@ class TrainingIT {
         }
     }
 
-    /** What is said of the newest step. */
+    /** Line of the newest step. */
     private static List<String> steps(String body) {
         return body.lines()
                 .filter(line -> line.contains("role=\"learner\"") && !line.startsWith("millrace_policy_version"))

@@ -102,7 +102,7 @@ class DistributionIT {
     }
 
     /**
-     * The image has no base here: folders of this machine stand in for one, beside a root that is read-only, for the image's user. That takes
+     * The image has no base here: folders of this machine stand in for one, with a read-only root, for the image's user. That takes
      * the right to mount.
      */
     @Test

@@ -19,7 +19,7 @@ import java.util.stream.Stream;
  * {@code millrace} from the packaged jars, with the first compiler alone, since a test's process ends before the second one's work
  * pays, and with the classes of a run in one mapped file, as the launcher starts it: half of a start is their loading.
  *
- * <p>Whoever needs that file first makes it, by a short run, and those in other processes of the build wait for it. A Java that
+ * <p>The first test that needs that file makes it by a short run; other processes of the build wait for it. A Java that
  * cannot make one starts without.
  */
 public final class PackagedCommand {
