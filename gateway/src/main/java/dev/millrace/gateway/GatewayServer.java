@@ -175,7 +175,7 @@ final class GatewayServer implements AutoCloseable {
 
     private void refuse(HttpExchange exchange, RefusedCallException refusal) throws IOException {
         if (exchange.getResponseCode() != -1) {
-            return; // it has begun to be answered; the end is missing, which clients take for an error
+            return; // the answer has begun; without its end clients see an error
         }
         if (refusal.status() == 429 || refusal.status() == 503) {
             exchange.getResponseHeaders().set("Retry-After", "1");

@@ -248,7 +248,7 @@ class GatewayServerTest {
         }
     }
 
-    /** A call's place is of no use to who has not said yet what he wants; so many of them would leave none. */
+    /** Senders of unfinished bodies must not hold the places of calls. */
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void shouldAnswerEveryCallThatComesInOnePieceBesideAHundredThatDoNotEnd(boolean isTls) throws Exception {

@@ -43,7 +43,7 @@ class KneeTest {
                 .isCloseTo(40, within(1e-9));
     }
 
-    /** Twelve percent of noise on every point moves the knee by less than fifteen, whatever the order of the points. */
+    /** Twelve percent of noise on every point moves the knee by less than fifteen, for any order of the points. */
     @Test
     void shouldWithstandNoise() {
         Random random = new Random(2);

@@ -40,7 +40,7 @@ record Javadoc(List<String> paragraphs) {
         return paragraphs.get(0);
     }
 
-    /** What is said after a word and a colon at the beginning of a paragraph or a sentence. */
+    /** Text after a word and a colon at the beginning of a paragraph or a sentence. */
     Optional<String> after(String word) {
         return paragraphs.stream()
                 .filter(paragraph -> paragraph.matches("(?s)(.*\\. )?" + word + ": .*"))

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 
-/** What a run keeps whatever happens, and the tests that hold each: lines of {@code promise | Test, Test}. */
+/** Guarantees of a run, and the tests that hold each: lines of {@code promise | Test, Test}. */
 final class Promises {
     private static final String FILE = "promises.txt";
 

@@ -2,7 +2,7 @@ package dev.millrace.docs.reference;
 
 import java.util.stream.Collectors;
 
-/** What a run keeps whatever happens, and the tests that hold it. */
+/** Guarantees of a run, and the tests that hold them. */
 final class PromisesPage {
     private PromisesPage() {}
 

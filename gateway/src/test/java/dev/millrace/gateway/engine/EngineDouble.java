@@ -51,7 +51,7 @@ import java.util.concurrent.Executors;
 public abstract class EngineDouble implements AutoCloseable {
     static final ObjectMapper JSON = new ObjectMapper();
 
-    /** What goes wrong, until it is set otherwise. */
+    /** Current fault. */
     public enum Fault {
         NONE,
         /** It dies when weights are loaded: connections are cut, and it is {@link #startAgain started again} by nobody. */
@@ -85,7 +85,7 @@ public abstract class EngineDouble implements AutoCloseable {
         }
     }
 
-    /** Sampled tokens, and by which version each. */
+    /** Sampled tokens, each with its version. */
     record Sampled(int[] tokens, float[] logProbs, List<String> labels, boolean isCutOff) {}
 
     private final HttpServer server;
@@ -140,13 +140,13 @@ public abstract class EngineDouble implements AutoCloseable {
         return fault;
     }
 
-    /** Answers wait before they have so many tokens, until weights change. */
+    /** Holds answers at this many tokens until weights change. */
     public synchronized void holdAt(int tokens) {
         holdAt = tokens;
         notifyAll();
     }
 
-    /** Waits until an answer under way has so many tokens. */
+    /** Waits until an answer in flight has this many tokens. */
     public synchronized void awaitTokens(int tokens) throws InterruptedException {
         while (mostTokens < tokens) {
             wait(10_000);
@@ -160,7 +160,7 @@ public abstract class EngineDouble implements AutoCloseable {
         }
     }
 
-    /** As whoever keeps it running does: with the weights and the label of its start. */
+    /** As a supervisor does: with the weights and the label of its start. */
     public synchronized void startAgain() {
         life++;
         weights = base;
@@ -182,7 +182,7 @@ public abstract class EngineDouble implements AutoCloseable {
         return List.copyOf(violations);
     }
 
-    /** By which answers' keys and values are kept apart. */
+    /** Separates the answers' keys and values. */
     public synchronized Set<String> salts() {
         return Set.copyOf(salts);
     }
@@ -258,7 +258,7 @@ public abstract class EngineDouble implements AutoCloseable {
         }
     }
 
-    /** A value that must be there as it is: what a model's generation_config.json would decide otherwise. */
+    /** A value that must be given, since a model's generation_config.json would decide otherwise. */
     void requireNeutral(JsonNode parameters, Map<String, Double> neutral) {
         neutral.forEach((name, value) -> {
             if (!parameters.path(name).isNumber() || parameters.get(name).doubleValue() != value) {

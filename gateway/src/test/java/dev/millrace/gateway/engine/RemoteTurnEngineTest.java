@@ -252,7 +252,7 @@ class RemoteTurnEngineTest {
         RemoteTurnEngine engine = engine(kind, other, WeightUpdate.DRAIN, CacheOnSwap.RECOMPUTE);
         answer(engine, order(1, 1, List.of(), 0));
         List<CompletableFuture<SampledTurn>> before = new ArrayList<>();
-        for (int i = 0; i < 8; i++) { // of which four wait
+        for (int i = 0; i < 8; i++) { // four of them wait
             before.add(engine.sample(order(1, 20, List.of(), 0), TokenListener.NONE));
         }
         newest.set(version(1));

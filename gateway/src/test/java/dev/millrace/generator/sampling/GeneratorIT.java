@@ -792,7 +792,7 @@ class GeneratorIT {
                         config("g", 2, 1, 500))) {
             RunningRole role = new RunningRole("generator", generator::run, generator::stop);
             Awaited.until("what may wait is asked about", () -> verifier.asked.size() >= 8);
-            // nothing is rewarded, and it is heard of again and again
+            // nothing is rewarded, and the report repeats
             int heardOf = run.committed(run.connection().topics().serving()).size();
             run.await(run.connection().topics().serving(), records -> records.size() >= heardOf + 5);
             assertThat(verifier.asked).hasSizeBetween(8, 9); // four fillings of two slots, and what was under way

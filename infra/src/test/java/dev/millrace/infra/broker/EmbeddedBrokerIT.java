@@ -109,7 +109,7 @@ class EmbeddedBrokerIT {
         producer.commitTransaction();
     }
 
-    /** Copies a broker's directory as a disk has it that was told to write down no more than {@code ends} says. */
+    /** Copies a broker's directory as a disk has it that synced only up to {@code ends}. */
     private static void cutPower(Path broker, Map<TopicPartition, Long> ends, Path copy) throws IOException {
         try (Stream<Path> files = Files.walk(broker)) {
             for (Path file : files.toList()) {

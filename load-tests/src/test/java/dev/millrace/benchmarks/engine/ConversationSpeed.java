@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
  * both alike. Answers are the same tokens by the same draws, unless log-probs differ by more than a draw's distance from its bound; how much
  * they differ is said.
  *
- * <p>Arguments: a {@link RandomLlama}, how many rounds, and a {@link Precision}; then, for others than one conversation of four turns behind 256
- * tokens, of which each adds 128 and samples 64, those five numbers.
+ * <p>Arguments: a {@link RandomLlama}, the rounds, and a {@link Precision}; then the five numbers of {@link Plan}. By default one
+ * conversation of four turns behind 256 tokens; each turn adds 128 tokens and samples 64.
  */
 public final class ConversationSpeed {
     private static final int PIECE = 256;
@@ -34,7 +34,7 @@ public final class ConversationSpeed {
     private ConversationSpeed() {}
 
     /**
-     * What is said.
+     * The conversations.
      *
      * @param sides  conversations at once
      * @param first  tokens before its first turn, such as a system text

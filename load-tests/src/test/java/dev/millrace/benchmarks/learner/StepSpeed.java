@@ -53,7 +53,7 @@ public final class StepSpeed {
         }
     }
 
-    /** A step as configured, by an engine with so many threads inside an operator. */
+    /** A step as configured, by an engine with this many threads inside an operator. */
     private record Variant(Algorithm algorithm, StepConfig config, int intraOpThreads) {}
 
     private static Map<String, Variant> variants() {

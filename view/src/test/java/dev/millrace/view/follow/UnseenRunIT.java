@@ -40,7 +40,7 @@ import org.junit.jupiter.api.io.TempDir;
 /** A run that continues is read to its end without onlookers, and from there on only for them. */
 @Timeout(300)
 class UnseenRunIT {
-    /** What both readers ask together while they would long have found what is new. */
+    /** Requests of both readers together, in a time that suffices to find new records. */
     private static final int QUESTIONS = 20;
 
     @TempDir(cleanup = CleanupMode.NEVER) // the broker's, which outlives a test

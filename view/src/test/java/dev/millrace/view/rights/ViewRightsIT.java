@@ -45,7 +45,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What docs/how-to/view.md promises: whoever may read a run's topics and the schemas, and nothing else, sees every page, and leaves nothing behind. */
+/** As docs/how-to/view.md promises, read access to a run's topics and schemas suffices for every page, and the view writes nothing. */
 @Timeout(300)
 class ViewRightsIT {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();

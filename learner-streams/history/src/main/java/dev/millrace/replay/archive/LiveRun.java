@@ -34,7 +34,7 @@ import org.apache.kafka.common.TopicPartition;
  */
 public final class LiveRun implements RecordedRun {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
-    /** Per cursor, of which a replay has many. */
+    /** Per cursor; a replay has many. */
     private static final int FETCH_BYTES = 2 << 20;
     /** Records exist already, so fetches do not wait. */
     private static final int FETCH_WAIT_MS = 10;

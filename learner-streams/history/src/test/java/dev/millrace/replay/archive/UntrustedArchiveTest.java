@@ -180,7 +180,7 @@ class UntrustedArchiveTest {
         refused("partitions are counted from 0");
     }
 
-    /** With the hash that belongs to them: whoever makes a file can make its hash. */
+    /** With the matching hash: a forger of a file can compute its hash. */
     @Test
     void shouldRefuseFilesWhoseLengthsCannotBeTrue() throws Exception {
         byte[] file = Files.readAllBytes(folder.resolve(FILE));

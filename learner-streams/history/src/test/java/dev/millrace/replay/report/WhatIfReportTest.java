@@ -62,7 +62,7 @@ class WhatIfReportTest {
         return new Diagnosis(List.of(new Diagnosis.Branch(cause, List.of(), Fix.NONE)), Set.of());
     }
 
-    /** Two alternatives, the second of which masks the same. */
+    /** Two alternatives; the second masks the same. */
     private static ReplayedStep step(long batch, Cause recorded, Cause other) {
         ReplayedStep one = ReplayTotalsTest.step(batch, 1);
         return new ReplayedStep(
