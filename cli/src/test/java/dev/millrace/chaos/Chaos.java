@@ -112,7 +112,7 @@ public final class Chaos {
             sampler.interrupt();
             sampler.join();
             drain(scene, watch);
-            out.accept("reading what is left");
+            out.accept("reading the result");
             EndChecks ends =
                     new EndChecks(log.connection(), scene.config(), litter.places(), inflictor.lost(), ChaosPlan.GROUP);
             List<Check> checks =

@@ -144,7 +144,7 @@ final class Scene implements AutoCloseable {
         long deadline = System.nanoTime() + limit.toNanos();
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() > deadline) {
-                throw new ChaosException("waited " + limit.toSeconds() + " s in vain for " + what);
+                throw new ChaosException("timed out after " + limit.toSeconds() + " s waiting for " + what);
             }
             Thread.sleep(LOOK_EVERY_MS);
         }

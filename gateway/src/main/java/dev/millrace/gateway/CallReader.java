@@ -330,8 +330,7 @@ final class CallReader {
     private static boolean completionLogProbs(JsonNode value) {
         if (!value.isIntegralNumber() || value.intValue() != 0) {
             throw RefusedCallException.unsupported(
-                    "logprobs",
-                    "logprobs can be 0, the sampled token's log-prob without others beside it: " + shown(value));
+                    "logprobs", "logprobs can be 0, the sampled token's log-prob alone: " + shown(value));
         }
         return true;
     }

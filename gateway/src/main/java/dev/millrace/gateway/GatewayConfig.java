@@ -81,7 +81,7 @@ public record GatewayConfig(
             throw new IllegalArgumentException(
                     "prefix_cache_mb must be 0, or -1 for what follows, where generator.precision is "
                             + precision.name().toLowerCase(Locale.ROOT) + ": " + prefixCacheMb
-                            + "; its roundings make a prompt that goes on from what was kept and the same one taken in whole"
+                            + "; its rounding makes a prompt continued from the cache and the same one prefilled whole"
                             + " give unlike log-probs");
         }
         long mb = prefixCacheMb >= 0 ? prefixCacheMb : isCoarse ? 0 : DEFAULT_PREFIX_MB;

@@ -93,7 +93,7 @@ final class SessionTable {
                 throw RefusedCallException.tooMany(
                         "too_many_sessions",
                         "there are " + open.size()
-                                + " sessions open, and no more are allowed (gateway.sessions); complete some");
+                                + " sessions open, the most allowed (gateway.sessions); complete some");
             }
             ReleasedSample found = find(group, index);
             if (found != null) {
@@ -109,7 +109,7 @@ final class SessionTable {
                 throw RefusedCallException.notNow(
                         "no_sample",
                         "no sample " + (group == null ? "" : "of group " + group + " ") + "is free within " + waitMs
-                                + " ms (gateway.claim_wait_ms): admission releases no more than admission.eta allows, "
+                                + " ms (gateway.claim_wait_ms): admission releases samples up to admission.eta only, "
                                 + open.size() + " sessions are open; complete them, or ask again later");
             }
             try {

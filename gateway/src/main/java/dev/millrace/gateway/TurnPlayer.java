@@ -380,7 +380,7 @@ final class TurnPlayer {
             if (text.length() > most) {
                 throw RefusedCallException.tooLong("the prompt has " + text.length()
                         + " characters, and one that fits into " + capacityTokens
-                        + " tokens (generator.capacity_tokens) has no more than " + most + "; shorten it");
+                        + " tokens (generator.capacity_tokens) has at most " + most + "; shorten it");
             }
             return text;
         }

@@ -141,8 +141,8 @@ class PromptMatcherTest {
                         Played.call(false, "{'prompt': '" + "a".repeat(1025) + "'}"), session.turns()))
                 .isInstanceOf(RefusedCallException.class)
                 .hasMessage(
-                        "the prompt has 1025 characters, and one that fits into 512 tokens (generator.capacity_tokens) has no"
-                                + " more than 1024; shorten it");
+                        "the prompt has 1025 characters, and one that fits into 512 tokens (generator.capacity_tokens) has at"
+                                + " most 1024; shorten it");
         assertThatThrownBy(() -> Played.MATCHER.match(
                         Played.chat("{'role': 'user', 'content': '" + "a".repeat(1025) + "'}"), session.turns()))
                 .isInstanceOf(RefusedCallException.class)

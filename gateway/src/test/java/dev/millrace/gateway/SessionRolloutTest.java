@@ -57,7 +57,7 @@ class SessionRolloutTest {
                 .extracting(turn -> turn.getSpeaker())
                 .containsExactly(Speaker.POLICY, Speaker.ENVIRONMENT, Speaker.POLICY);
         assertThat(rollout.getVersionSpans())
-                .as("what is said in between is of the version that it answers")
+                .as("the text in between has the version that it answers")
                 .containsExactly(new VersionSpan(4L, 0, 2), new VersionSpan(5L, 2, 6 + between));
         assertThat(PackedFloats.toArray(rollout.getCredit().getTurnLevelRewards()))
                 .containsExactly(0.25f, 0f, 0.75f);

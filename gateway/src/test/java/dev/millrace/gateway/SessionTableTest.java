@@ -41,7 +41,7 @@ class SessionTableTest {
                     assertThat(refusal.status()).isEqualTo(503);
                     assertThat(refusal.code()).isEqualTo("no_sample");
                 })
-                .hasMessageContaining("admission releases no more than admission.eta allows");
+                .hasMessageContaining("admission releases samples up to admission.eta only");
     }
 
     @Test

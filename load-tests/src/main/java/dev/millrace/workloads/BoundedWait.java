@@ -22,8 +22,8 @@ public final class BoundedWait {
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() - deadline > 0) {
                 String said = seen.get();
-                throw new LoadException(
-                        "waited " + limit.toSeconds() + " s in vain for " + what + (said.isEmpty() ? "" : ": " + said));
+                throw new LoadException("timed out after " + limit.toSeconds() + " s waiting for " + what
+                        + (said.isEmpty() ? "" : ": " + said));
             }
             Thread.sleep(LOOK_EVERY_MS);
         }

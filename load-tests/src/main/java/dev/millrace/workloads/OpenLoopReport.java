@@ -214,7 +214,7 @@ public final class OpenLoopReport {
                                         ? "; what had piled up was still there when the load ended"
                                         : String.format(
                                                 Locale.ROOT,
-                                                ", and no more behind than before after %.1f s",
+                                                ", and back to the lag before after %.1f s",
                                                 killed.recoverySeconds())),
                         killed.recoverySeconds() < 0 ? Health.LOOK : Health.OK)
                 .resting(
@@ -242,7 +242,7 @@ public final class OpenLoopReport {
                                         : ", the least of " + of.curves().size() + " curves: " + least.label()),
                         Health.NONE)
                 .resting(
-                        "beside a raw publisher",
+                        "against a raw publisher",
                         String.format(
                                 Locale.ROOT,
                                 "%,.0f rollouts/s",
@@ -289,7 +289,7 @@ public final class OpenLoopReport {
     private static String baseline(Baseline baseline) {
         return String.format(
                 Locale.ROOT,
-                "Beside it a raw transactional copy moves %.1f MB/s, and %s %,.0f rollouts/s (%.1f MB/s), %.0f %% of the time in"
+                "In comparison, a raw transactional copy moves %.1f MB/s, and %s %,.0f rollouts/s (%.1f MB/s), %.0f %% of the time in"
                         + " making records, %.1f us each.",
                 baseline.copyMegabytesPerSecond(),
                 baseline.generators() == 1 ? "one generator publishes" : baseline.generators() + " generators publish",

@@ -109,7 +109,7 @@ class ReportsTest {
                 .satisfies(found -> {
                     assertThat(found.asked()).isEqualTo("What does a kill under load cost?");
                     assertThat(found.answer())
-                            .isEqualTo("0.6 s without a batch, and no more behind than before after 2.6 s");
+                            .isEqualTo("0.6 s without a batch, and back to the lag before after 2.6 s");
                     assertThat(found.health()).isEqualTo(Health.OK);
                 });
         assertThat(OpenLoopReport.of(report(300, 50, "", List.of(point(100, 100, -1, 3))))

@@ -31,7 +31,7 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = "Deletes a run from a Kafka cluster: its topics, consumer groups, settings of groups and schema "
                 + "subjects. Without --yes it prints them and deletes nothing. Refused while a role is alive. Also "
-                + "deletes what is left of a run whose topics were deleted by hand. Says what stays: Kafka has no "
+                + "deletes the remains of a run whose topics were deleted by hand. Says what stays: Kafka has no "
                 + "request that deletes a transactional id.",
         footer = {
             "",
@@ -113,7 +113,7 @@ public final class DeleteCommand implements Callable<Integer> {
     private static String title(ClusterRun found) {
         return found.claim()
                         .map(claim -> "run " + claim.run().runId())
-                        .orElse("what is left of a run without a readable claim")
+                        .orElse("remains of a run without a readable claim")
                 + ", topics " + found.topics().prefix() + "*";
     }
 

@@ -48,7 +48,7 @@ public final class LapCommand implements Callable<Integer> {
             names = "--steps",
             paramLabel = "N",
             defaultValue = "200",
-            description = "The last so many steps (default ${DEFAULT-VALUE}).")
+            description = "Number of last steps (default ${DEFAULT-VALUE}).")
     private int steps;
 
     @Option(names = "--json", description = "Print JSON, every lap by itself.")

@@ -100,11 +100,11 @@ final class LedgerText {
                     balance.strays().size());
             detail(
                     lines,
-                    "beside",
+                    "others",
                     "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
                     balance.otherDeadLetters().size());
         }
-        detail(lines, "superseded", "in flight in an older epoch when the run went on to the next", all.superseded());
+        detail(lines, "superseded", "in flight in an older epoch when the next began", all.superseded());
         detail(lines, "untold", "their decisions are deleted, or were never made", all.untold());
         balance.gaps().forEach(gap -> detail(lines, "deleted", gap, 1));
         lines.add("");

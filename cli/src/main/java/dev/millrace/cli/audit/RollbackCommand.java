@@ -75,7 +75,7 @@ public final class RollbackCommand implements Callable<Integer> {
                 say(
                         out,
                         "versions " + (version + 1) + " to " + done.newestBefore() + " of epoch " + done.parentEpoch()
-                                + " stay on the log, and nothing goes on from them; what was in flight is superseded");
+                                + " stay on the log without successors; rollouts in flight are superseded");
             }
             say(out, run.goesOn());
             out.flush();

@@ -92,8 +92,8 @@ public final class RunOptions {
     /** How the run continues, as a sentence. */
     public String goesOn() {
         return runDirectory != null
-                ? "millrace train --run-dir " + runDirectory + " goes on from there"
-                : "start its roles again; each goes on from there by itself";
+                ? "millrace train --run-dir " + runDirectory + " continues from there"
+                : "start its roles again; each continues from there";
     }
 
     /** The folder that was named; null if the run is on a cluster. */

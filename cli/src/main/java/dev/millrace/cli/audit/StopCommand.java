@@ -124,7 +124,7 @@ public final class StopCommand implements Callable<Integer> {
                     limit, LOOK_AT_CLUSTER_MS, () -> cluster.at(topics).signs().isEmpty())) {
                 List<String> signs = cluster.at(topics).signs();
                 throw new RefusedRequestException("after " + limit.toSeconds() + " s run " + name + " is still alive: "
-                        + String.join("; ", signs) + "; end what is left where it runs");
+                        + String.join("; ", signs) + "; stop it on its own machine");
             }
             say("no role of run " + name
                     + " is seen any more: no group has members, no transaction is open, no record is" + " younger than "

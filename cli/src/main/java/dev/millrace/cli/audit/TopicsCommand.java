@@ -281,8 +281,8 @@ public final class TopicsCommand implements Runnable {
             sortOptions = false,
             description =
                     "Creates the topics of a run that are missing, changelogs included, and checks the others, as "
-                            + "a role that may create them does. A run that is recorded is made as it is recorded, another one "
-                            + "as --config and --set say. Repeat it for a new epoch.",
+                            + "a role that may create them does. A recorded run takes its recorded settings, another one "
+                            + "those of --config and --set. Repeat it for a new epoch.",
             footer = {
                 "",
                 "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml --dry-run",

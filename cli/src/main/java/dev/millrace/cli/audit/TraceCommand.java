@@ -197,9 +197,8 @@ public final class TraceCommand implements Callable<Integer> {
                 .map(found -> found.value().getSampleIndex())
                 .collect(Collectors.toCollection(TreeSet::new));
         return samples.isEmpty()
-                ? ", none of which is on the log"
-                : ", of which " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "))
-                        + (samples.size() == 1 ? " is on the log" : " are on the log");
+                ? ", none on the log"
+                : ", on the log: " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "));
     }
 
     private static void printEvents(List<RolloutEvent> events, boolean isDated, PrintWriter out) {

@@ -197,7 +197,7 @@ public final class ImportedRecords {
             all.addAll(Lines.wrapped(
                     "",
                     say(
-                            "run %s: %,d steps, %,d sequences, %,d response tokens of which %,d are trained on, the stalest %,d versions old",
+                            "run %s: %,d steps, %,d sequences, %,d response tokens (%,d trained), at most %,d versions old",
                             run,
                             steps.steps(),
                             steps.sequences(),

@@ -31,7 +31,7 @@ import picocli.CommandLine.Spec;
                 + "lower learning rate.",
         footer = {
             "",
-            "Exit codes: 0 the experiment was done, whatever came out of it; 1 it could not be done; 2 a mistake in the"
+            "Exit codes: 0 the experiment ran, with any result; 1 it could not run; 2 a mistake in the"
                     + " command line."
         })
 public final class LagLawCommand implements Callable<Integer> {

@@ -130,7 +130,7 @@ public final class LoadTestCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(),
                     "--brokers must be 1 to " + MOST_BROKERS
-                            + ", and is for brokers that are started here, not beside --bootstrap-servers: " + brokers);
+                            + ", and is for brokers that are started here, not for --bootstrap-servers: " + brokers);
         }
         ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");

@@ -46,7 +46,7 @@ import picocli.CommandLine.Spec;
             "millrace bench engine --size 15m,110m,494m --device cuda:0",
             "millrace bench engine --model models/Qwen2.5-0.5B --rounds 3",
             "",
-            "494m needs 14 GB of memory and 1.5b 36 GB; where the JVM may not take as much, it is said how to let it. Exit codes: 0 the",
+            "494m needs 14 GB of memory and 1.5b 36 GB; a JVM with less names the options to raise it. Exit codes: 0 the",
             "passes agree; 1 they do not, or something failed; 2 a mistake in the command line."
         })
 public final class EngineBenchCommand implements Callable<Integer> {

@@ -97,7 +97,7 @@ public final class ExportModelCommand implements Callable<Integer> {
         requireNew(to); // before a broker is started for it
         if (adapter && type != null) {
             throw new CommandLine.ParameterException(
-                    spec.commandLine(), "--adapter writes the adapter as it is, bit for bit; leave --dtype out");
+                    spec.commandLine(), "--adapter writes the adapter unchanged, bit for bit; leave --dtype out");
         }
         OptionalLong number = version.equals(BEST) ? OptionalLong.empty() : numbered();
         try (AuditedRun audited = run.open()) {

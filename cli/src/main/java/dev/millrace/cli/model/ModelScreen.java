@@ -209,7 +209,7 @@ final class ModelScreen {
                 others.add(name);
             }
         }
-        say("beside", others.isEmpty() ? "no tokenizer" : String.join(", ", others));
+        say("also has", others.isEmpty() ? "no tokenizer" : String.join(", ", others));
     }
 
     private void costs(DecoderShape shape) {
@@ -219,16 +219,14 @@ final class ModelScreen {
         WeightsConfig defaults = WeightsConfig.defaults().with(Dtype.BF16);
         VersionSize whole = VersionSize.of(shape);
         lines.add("");
-        lines.add("memory (float32, whatever the files have)");
+        lines.add("memory (as float32)");
         say("weights", bytes(weights) + " for each copy: generator, scorer and learner have one of their own");
         say(
                 "learner",
                 bytes(weights) + " of gradients and " + bytes(3 * weights)
-                        + " of optimiser's masters and moments beside its weights");
+                        + " of optimiser's masters and moments, in addition to its weights");
         gradient(shape);
-        say(
-                "generator",
-                bytes(cache) + " of cache for each token; weights twice with multi_version, and while a swap goes on");
+        say("generator", bytes(cache) + " of cache for each token; weights twice with multi_version and during a swap");
         lines.add("");
         lines.add("on the log");
         say(
@@ -238,8 +236,7 @@ final class ModelScreen {
         int every = defaults.checkpointEvery(whole);
         say(
                 "optimiser",
-                bytes(3 * weights) + " with every " + (every == 1 ? "" : every + "th ")
-                        + "version, for a learner that goes on");
+                bytes(3 * weights) + " with every " + (every == 1 ? "" : every + "th ") + "version, for resuming");
         adapters(shape, defaults);
     }
 

@@ -167,7 +167,7 @@ final class CounterfactualReplay {
             if (isWithoutRecordedRewards()) {
                 Lines.wrapped(
                                 "",
-                                "The run's rewards came on a topic, and whoever wrote them cannot be asked about what is sampled"
+                                "The run's rewards came on a topic, and their writer cannot reward what is sampled"
                                         + " now: every variant saw the other rewards, and none can be as recorded.")
                         .forEach(out::println);
             }

@@ -125,7 +125,7 @@ public final class ImportCommand implements Callable<Integer> {
             archive.verify();
             if (archive.origin().isPresent() && !onlyVerify) {
                 throw new RefusedRequestException(ImportedRecords.whatCanBeAsked(archive)
-                        + "; give the folder to doctor --archive or replay --archive as it is");
+                        + "; give the folder to doctor --archive or replay --archive");
             }
             out.println("every file in " + folder + " is as it was exported: run "
                     + archive.run().runId() + ", topics " + archive.topics().prefix() + "*"

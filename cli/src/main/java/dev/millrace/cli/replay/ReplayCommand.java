@@ -405,7 +405,7 @@ public final class ReplayCommand implements Callable<Integer> {
                 all.addAll(
                         Lines.wrapped(
                                 "  ",
-                                "The run goes on: what it made while this looked may have been read by half. Replay again, or when it has ended."));
+                                "The run is live: its newest steps may have been read in part. Replay again, or when it has ended."));
             }
             return all;
         }
@@ -444,7 +444,7 @@ public final class ReplayCommand implements Callable<Integer> {
         /** All was replayed; says what is where, and what else is there. */
         String finish() {
             if (isEnding()) {
-                throw new RefusedRequestException("interrupted before what is kept in " + folder + " got its names");
+                throw new RefusedRequestException("interrupted before the files in " + folder + " got their names");
             }
             files.finish();
             List<String> others = files.others();
@@ -453,7 +453,7 @@ public final class ReplayCommand implements Callable<Integer> {
                     + " is kept, with the trajectories, in " + folder
                     + (others.isEmpty()
                             ? ""
-                            : "; beside it lies what another replay kept: " + String.join(", ", others));
+                            : "; next to it is what another replay kept: " + String.join(", ", others));
         }
 
         @Override

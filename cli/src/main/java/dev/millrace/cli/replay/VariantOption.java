@@ -54,7 +54,7 @@ final class VariantOption {
         for (Iterator<String> keys = tree.fieldNames(); keys.hasNext(); ) {
             String key = keys.next();
             if (!key.equals(ALGORITHM) && !key.equals(STEP)) {
-                throw new ConfigException("--corrections " + named + " has the section " + key + " beside " + ALGORITHM
+                throw new ConfigException("--corrections " + named + " has the section " + key + " next to " + ALGORITHM
                         + " and " + STEP + "; leave it out, or put it under the one that it belongs to");
             }
         }

@@ -59,7 +59,7 @@ public final class AclsCommand implements Callable<Integer> {
             paramLabel = "ROLE",
             split = ",",
             description =
-                    "Roles, all if none is given: ${COMPLETION-CANDIDATES}. One role needs CREATOR beside its own; READER "
+                    "Roles, all if none is given: ${COMPLETION-CANDIDATES}. One role needs CREATOR in addition to its own; READER "
                             + "is for commands that only read; those after it are for the commands of these names.")
     private List<RoleRights> roles = new ArrayList<>();
 

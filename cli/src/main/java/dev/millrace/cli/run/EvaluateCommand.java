@@ -167,7 +167,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(),
                     way.follow
-                            ? "--follow evaluates a run that goes on, and an archive does not; leave one of them out"
+                            ? "--follow evaluates a live run, and an archive is not live; leave one of them out"
                             : "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         return EvaluatedRun.in(archive, run.file());

@@ -23,7 +23,7 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = "Serves the schemas of all runs on a cluster, which the topic _schemas keeps, as the read side "
-                + "of Confluent's registry: listing, look-up and compatibility checks. Registers nothing: whoever "
+                + "of Confluent's registry: listing, look-up and compatibility checks. Registers nothing: who "
                 + "creates a run does. Also serves /metrics, /livez and /readyz. Listens on loopback unless http.host says "
                 + "otherwise.",
         footer = {
@@ -31,7 +31,7 @@ import picocli.CommandLine.Spec;
             "millrace registry --bootstrap-servers kafka:9092",
             "millrace registry --bootstrap-servers kafka:9092 --set topics.schemas_topic=my_schemas --port 0",
             "",
-            "Needs Read on the topic. Several may run beside each other.",
+            "Needs Read on the topic. Several may run at once.",
             "",
             "Exit codes: 130 it was ended; 1 a failure; 2 a mistake in the command line."
         })

@@ -72,7 +72,7 @@ final class StatusText {
             lines.add(label("newest").and("step " + status.steps() + ", " + ago(age)));
         }
         lines.add(TonedLine.of(
-                narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir goes on from the last step", Tone.FAINT));
+                narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir continues from the last step", Tone.FAINT));
         return lines.stream().map(line -> line.cut(width, glyphs)).toList();
     }
 

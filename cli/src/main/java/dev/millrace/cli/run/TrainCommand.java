@@ -42,7 +42,7 @@ import picocli.CommandLine.Spec;
                 + "options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps.",
         footer = {
             "",
-            "Ctrl-C stops at the last finished step; the same --run-dir goes on from there.",
+            "Ctrl-C stops at the last finished step; the same --run-dir continues from there.",
             "",
             "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
             "2 a mistake in the configuration."

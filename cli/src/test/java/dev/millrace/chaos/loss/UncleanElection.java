@@ -174,7 +174,7 @@ public final class UncleanElection implements AutoCloseable {
                 }
                 if (System.nanoTime() > deadline) {
                     throw new ChaosException(
-                            "waited " + LIMIT_S + " s in vain for " + what + " of " + partition + ": " + now);
+                            "waited " + LIMIT_S + " s without success for " + what + " of " + partition + ": " + now);
                 }
             } catch (ExecutionException | TimeoutException e) {
                 if (System.nanoTime() > deadline) {

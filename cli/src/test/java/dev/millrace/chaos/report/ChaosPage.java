@@ -223,7 +223,7 @@ public final class ChaosPage {
                                         "handles last",
                                         one -> one.change().last().handles())),
                         held))
-                .noting(List.of("Live heap is what is left after a full collection; MB is resident memory."));
+                .noting(List.of("Live heap is measured after a full collection; MB is resident memory."));
     }
 
     private static double live(Held held, ToDoubleFunction<Holdings.Live> figure) {

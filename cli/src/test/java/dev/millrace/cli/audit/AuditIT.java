@@ -267,7 +267,7 @@ class AuditIT {
     void shouldNameTheNearestOfWhatIsNotThere() {
         Said sample = millrace("trace", "1-0/7");
         assertThat(sample.status).isEqualTo(5);
-        assertThat(sample.err).contains("there is no rollout 1-0/7").contains("of which 0, 1 are on the log");
+        assertThat(sample.err).contains("there is no rollout 1-0/7").contains("on the log: 0, 1");
         Said group = millrace("trace", "1-99");
         assertThat(group.status).isEqualTo(5);
         assertThat(group.err).contains("the newest group of the run is 1-5");
@@ -453,7 +453,7 @@ class AuditIT {
         int batches = run.copyAll(run.topics().batches());
         int steps = run.copyAll(run.topics().trainingLog());
         assertThat(List.of(outcomes, batches, steps))
-                .as("two of the outcomes are about scores, of which the ledger keeps no account")
+                .as("two of the outcomes are about scores, which the ledger does not count")
                 .containsExactly(5, 2, 2);
 
         JsonNode ledger = ledger();

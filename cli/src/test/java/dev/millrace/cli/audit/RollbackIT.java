@@ -63,7 +63,7 @@ class RollbackIT {
         assertThat(said.words())
                 .contains("epoch 1 begins with version 2 of epoch 0, weights ")
                 .contains("versions 3 to 4 of epoch 0 stay on the log")
-                .contains("millrace train --run-dir " + directory + " goes on from there");
+                .contains("millrace train --run-dir " + directory + " continues from there");
 
         List<PolicyVersion> versions = run.versions();
         PolicyVersion before = version(versions, 0, 2);

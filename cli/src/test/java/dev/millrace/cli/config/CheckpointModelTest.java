@@ -43,7 +43,7 @@ class CheckpointModelTest {
         ObjectNode begun = ConfigBinder.unbind(config);
         Files.delete(directory.resolve("config.json"));
         assertThat(resolve(begun).model())
-                .as("a run that goes on needs the directory no more")
+                .as("a resumed run does not need the directory")
                 .isEqualTo(config.model());
     }
 

@@ -196,8 +196,7 @@ class ImportedRecordsTest {
 
         assertThat(said())
                 .doesNotContain("without version spans")
-                .contains(
-                        "1 steps, 2 sequences, 6 response tokens of which 4 are trained on, the stalest 0 versions old")
+                .contains("1 steps, 2 sequences, 6 response tokens (4 trained), at most 0 versions old")
                 .contains("some line does not say which version sampled it")
                 .contains(
                         "the advantages of 1 of 2 sequences are those that none makes; the largest difference is 0.250")
@@ -236,7 +235,7 @@ class ImportedRecordsTest {
                         "--run-dir",
                         folder.resolve("run").toString()))
                 .isEqualTo(1);
-        assertThat(err.toString()).contains("give the folder to doctor --archive or replay --archive as it is");
+        assertThat(err.toString()).contains("give the folder to doctor --archive or replay --archive");
     }
 
     /** Behavior log-probs of the logits, not of what was sampled at temperature 0.7. */
@@ -328,8 +327,7 @@ class ImportedRecordsTest {
                 .containsPattern("mine-17 +4 +1 +3 +trained: batch 0, version 5")
                 .containsPattern("a.jsonl:3 +4 +0 +3 +trained: batch 0, version 5");
         assertThat(millrace("trace", "b/2", "--archive", archive().toString())).isEqualTo(5);
-        assertThat(err.toString())
-                .contains("there is no rollout b/2; its group is there, of which 0, 1 are on the log");
+        assertThat(err.toString()).contains("there is no rollout b/2; its group is there, on the log: 0, 1");
         assertThat(millrace("trace", "mine-18", "--archive", archive().toString()))
                 .isEqualTo(5);
     }

@@ -69,7 +69,7 @@ class InspectCommandTest {
                         "  window      24 tokens, from layer 1 on",
                         "  attention   norms of queries and keys",
                         "  files       1 file with 35 tensors, 221 kB of F32",
-                        "  beside      tokenizer.json",
+                        "  also has    tokenizer.json",
                         "  weights     221 kB for each copy",
                         "  learner     221 kB of gradients and 664 kB of optimiser's",
                         "  gradient    ",

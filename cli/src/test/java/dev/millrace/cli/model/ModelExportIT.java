@@ -182,7 +182,7 @@ class ModelExportIT {
                 .as("the file's numbers are the version's")
                 .isEqualTo(said.version().group(2));
         assertThat(folder.resolve("adapters/models/last-adapter/adapter_model.safetensors"))
-                .as("left by the run, beside what is merged")
+                .as("left by the run, not merged")
                 .hasBinaryContent(written);
         assertThat(folder.resolve("adapters/models/last/model.safetensors")).exists();
         assertThat(ConfigTree.read(adapter.resolve("adapter_config.json")).get("target_modules"))

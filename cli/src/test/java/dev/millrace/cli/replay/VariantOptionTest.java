@@ -67,7 +67,7 @@ class VariantOptionTest {
                 .hasMessageContaining("choose weights.kind=none");
         assertThatThrownBy(() -> variant("algorithm: {}\ntopologie: {}\n"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("has the section topologie beside algorithm and step; leave it out");
+                .hasMessageContaining("has the section topologie next to algorithm and step; leave it out");
         assertThatThrownBy(() -> variant("step: {shard: 2}\n"))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining("did you mean shards");

@@ -154,7 +154,7 @@ class AgentSessionsIT {
         List<Integer> prompt = ids(answer.get("prompt_token_ids"));
         List<Integer> before = ids(firstTurn.get("prompt_token_ids"));
         before.addAll(ids(firstTurn.at("/choices/0/token_ids")));
-        assertThat(prompt).as("goes on from the very tokens").startsWith(before.toArray(Integer[]::new));
+        assertThat(prompt).as("continues from the very tokens").startsWith(before.toArray(Integer[]::new));
         assertThat(prompt.size()).isGreaterThan(before.size());
         assertThat(answer.at("/usage/prompt_tokens").asInt()).isEqualTo(prompt.size());
         assertThat(answer.at("/choices/0/logprobs/content").size())

@@ -168,7 +168,7 @@ class ForeignPartnersIT {
         for (Rollout rollout : read(connection, connection.topics().rollouts(), Rollout.class)) {
             assertThat(rollout.getGeneratorId()).isEqualTo(id);
             assertThat(rollouts.put(rollout.getRolloutId(), rollout))
-                    .as("%s is sampled once, whatever was killed", rollout.getRolloutId())
+                    .as("%s is sampled once, despite the kills", rollout.getRolloutId())
                     .isNull();
         }
         List<Trajectory> trajectories = read(connection, connection.topics().trajectories(), Trajectory.class);

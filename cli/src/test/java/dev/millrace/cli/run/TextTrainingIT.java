@@ -303,7 +303,7 @@ class TextTrainingIT {
         assertThatThrownBy(() -> asked(model).set("task.response_tokens=58").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContaining(
-                        "line 2: the prompt has 7 tokens, and beside a response (task.response_tokens) the model has room for 6");
+                        "line 2: the prompt has 7 tokens, and a response (task.response_tokens) leaves the model room for 6");
         assertThatThrownBy(() -> new ConfigLayers()
                         .set("data.file", prompts().toString())
                         .set("reward.kind=exact")
@@ -353,7 +353,7 @@ class TextTrainingIT {
                 .isEqualTo(10);
         assertThat(named.learner().step().optimizer().learningRate()).isEqualTo(1e-3);
         assertThat(named.algorithm().kl().against())
-                .as("a named algorithm stays as it is")
+                .as("a named algorithm does not change")
                 .isEmpty();
     }
 
@@ -554,7 +554,7 @@ class TextTrainingIT {
         assertThat(millrace("export", "--run-dir", run, "--to", archive, "--from-version", "4", "--to-version", "7"))
                 .contains("weights of versions ");
         assertThat(millrace("replay", "--archive", archive, "--rescore", "own"))
-                .as("what the adapters are put upon is in it, however far back")
+                .as("the adapters' base is in it, however far back")
                 .contains("rescored own");
         assertThat(millrace("rollback", "--run-dir", run, "--to-version", "5"))
                 .contains("epoch 1 begins with version 5 of epoch 0");

@@ -107,11 +107,11 @@ final class MethodsPage {
             absent(
                     "larger groups for hard prompts",
                     "",
-                    "`admission.group_size` is one number by which batches and admission count; `admission.resample_below` releases a hard prompt again, as a group of its own"),
+                    "batches and admission count by the one number `admission.group_size`; `admission.resample_below` releases a hard prompt again, as a group of its own"),
             absent(
                     "curriculum by outcomes",
                     "",
-                    "prompts are a function of seed and position, so that a restart goes on with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
+                    "prompts are a function of seed and position, so that a restart continues with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
             absent(
                     "critic, explained variance, SAO",
                     "arXiv 2607.07508",

@@ -94,8 +94,8 @@ final class OutcomesPage {
                     Javadoc.of(constant.group(1)).first()));
         }
         if (rows.size() != expected) {
-            throw new AssertionError(
-                    reasons + " has " + expected + " reasons, of which " + rows.size() + " have a comment and a code");
+            throw new AssertionError(reasons + " has " + expected + " reasons, among them " + rows.size()
+                    + " have a comment and a code");
         }
         return Tables.head("reason", "meaning") + String.join("", rows);
     }

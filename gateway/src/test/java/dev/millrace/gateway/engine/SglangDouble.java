@@ -64,7 +64,7 @@ public final class SglangDouble extends EngineDouble {
             case "POST /update_weights_from_disk" -> {
                 require(body, Set.of("model_path", "weight_version", "flush_cache"), "model_path", "weight_version");
                 if (pausedFor.equals("in_place") && body.path("flush_cache").asBoolean(true) && running() > 0) {
-                    throw violation(400, "flushed what goes on with its keys and values");
+                    throw violation(400, "flushed a request that keeps its keys and values");
                 }
                 load(body.get("model_path").asText());
                 label(body.get("weight_version").textValue());

@@ -40,10 +40,10 @@ final class GeneratorMeters {
                 .description("time without anything to sample, or with every sequence waiting for its environment")
                 .register(registry);
         this.failed = Counter.builder("millrace.generator.failed.rollouts")
-                .description("rollouts that ended as FAILED, since their environment or whoever rewards them did")
+                .description("rollouts that ended as FAILED, since their environment or their reward failed")
                 .register(registry);
         Gauge.builder("millrace.generator.unjudged", this, m -> m.unjudged)
-                .description("responses that are over and wait for whoever rewards them")
+                .description("finished responses that wait for their reward")
                 .register(registry);
         Gauge.builder("millrace.policy.version", this, m -> m.servedVersion)
                 .tag("role", "generator")

@@ -253,7 +253,7 @@ final class RunningSequence implements Transcript {
         }
         if (result.tokens().length >= maxTokens) {
             throw new IllegalStateException("it opened with " + result.tokens().length + " tokens, and a response has "
-                    + maxTokens + " (max_tokens), of which the policy needs one");
+                    + maxTokens + " (max_tokens), and the policy needs one");
         }
     }
 

@@ -373,7 +373,7 @@ public final class SlotTurnEngine implements TurnEngine {
 
         @Override
         public VerifiedReward verify(Transcript response) {
-            throw new IllegalStateException("a turn is judged by whoever asked for it");
+            throw new IllegalStateException("a turn is judged by its caller");
         }
     }
 }

@@ -38,7 +38,7 @@ public final class VersionWait {
             return false;
         }
         LOG.warn(
-                "generator {} goes on with version {}: version {}, which admission knew, did not come within {} ms"
+                "generator {} samples with version {}: version {}, which admission knew, did not come within {} ms"
                         + " (version_wait_ms)",
                 config.id(),
                 served,

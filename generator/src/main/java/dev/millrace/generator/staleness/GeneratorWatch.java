@@ -245,7 +245,7 @@ final class GeneratorWatch implements AutoCloseable {
                             ? difference + ", and may by " + config.maxDifference()
                             : String.format(
                                     Locale.ROOT,
-                                    "%s, and may by %.3f where they say no more of the tokens than a constant would",
+                                    "%s, and may by %.3f where they say as little of the tokens as a constant",
                                     difference,
                                     config.maxDifference() / 3));
         }

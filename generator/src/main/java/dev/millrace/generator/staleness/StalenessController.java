@@ -156,7 +156,7 @@ public final class StalenessController implements AutoCloseable {
                 return;
             }
             LOG.info(
-                    "admission goes on with request {}: {} samples under way; of this epoch {} were released, {} lost, {} consumed",
+                    "admission continues with request {}: {} samples in flight; of this epoch {} were released, {} lost, {} consumed",
                     samples.nextOrdinal(),
                     samples.underWay(),
                     samples.released(),

@@ -88,7 +88,7 @@ class CacheRenewalTest {
             assertAgrees(sequence, its);
         });
         assertThat(spans.values().stream().filter(its -> its.get(1).getStart() > 24))
-                .as("those that went on meanwhile")
+                .as("those that continued meanwhile")
                 .hasSize(3);
         Map<String, float[]> found = logProbs();
         finished.clear();

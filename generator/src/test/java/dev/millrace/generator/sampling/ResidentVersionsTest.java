@@ -157,7 +157,7 @@ class ResidentVersionsTest {
             for (int call = 0; call < 6; call++) {
                 pool.advance(versions.get(0), 0, sequence -> {});
             }
-            assertThat(pool.goOnWith(1)).as("beside sampling").isTrue();
+            assertThat(pool.goOnWith(1)).as("in parallel to sampling").isTrue();
             pool.renew(versions.get(1), 1);
             assertThat(threadsOf(config).stream().filter(each -> each.getName().startsWith("renewal")))
                     .isNotEmpty();
@@ -206,7 +206,7 @@ class ResidentVersionsTest {
             while (resident.olderVersion().isPresent()) {
                 assertThat(resident.takeUp(false)).isFalse();
                 assertThat(published.readOn)
-                        .as("the last that nothing stood beside")
+                        .as("the last without a parallel version")
                         .isZero();
                 assertThat(resident.oldestInFlight()).hasValue(0);
                 resident.advance(sequence -> {});

@@ -187,7 +187,7 @@ class RunningSequenceTest {
         full.sampled(Symbols.digit(1), -1f, -1f, 3);
         assertFailed(
                 full,
-                "environment saying: it opened with 2 tokens, and a response has 2 (max_tokens), of which the policy needs"
+                "environment saying: it opened with 2 tokens, and a response has 2 (max_tokens), and the policy needs"
                         + " one");
     }
 

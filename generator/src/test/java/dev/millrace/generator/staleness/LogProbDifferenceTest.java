@@ -91,7 +91,7 @@ class LogProbDifferenceTest {
                 .isEmpty();
         assertThat(of(compared(scored(-0.0, -4, -0.0, -4), -0.25, -4.25, -0.25, -4.25))
                         .tooMuch())
-                .as("much, and yet the tokens are told apart: 0.25 in the mean")
+                .as("much, and yet the tokens differ: 0.25 in the mean")
                 .isEmpty();
     }
 
@@ -101,7 +101,7 @@ class LogProbDifferenceTest {
         assertThat(of(compared(sure, 0, 0, 0, 0, 0, 0, 0, 0)).tooMuch()) // 1 over 8; 0.8656 against 0.7406
                 .contains(
                         "its log-probs differ by 0.125 nats in the mean from those of the versions that it names, in 7"
-                                + " of 7 lots of 56 tokens in all, and may by 0.100 where they say no more of the tokens than a constant would");
+                                + " of 7 lots of 56 tokens in all, and may by 0.100 where they say as little of the tokens as a constant");
         assertThat(of(compared(sure, -0.93, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01))
                         .tooMuch())
                 .isPresent();

@@ -57,7 +57,7 @@ class ReleaseAgesTest {
         ages.overdue(List.of(first, second), 20);
         assertThat(ages.floorOf("0-0")).isEqualTo(Map.of(ONE, 7L));
         assertThat(ages.floorOf("0-1")).isEqualTo(Map.of(ONE, 20L, TWO, 30L));
-        assertThat(ages.floor()).as("of both, and of what comes").isEqualTo(Map.of(ONE, 7L));
+        assertThat(ages.floor()).as("of both, and of the next").isEqualTo(Map.of(ONE, 7L));
         second.releasedAgain(5);
         ages.overdue(List.of(second), 30);
         assertThat(ages.floor()).isEqualTo(Map.of(ONE, 20L, TWO, 30L));

@@ -163,7 +163,7 @@ class LearnerKills {
                         .balance()
                         .all());
         assertThat(tally.generated())
-                .as("one beside each batch that no batch takes")
+                .as("one more per batch that no batch takes")
                 .isEqualTo(BATCHES * (BATCH_SIZE + 1L));
         assertThat(tally.trained()).isEqualTo(BATCHES * 4L);
         assertThat(tally.masked()).isEqualTo(Map.of("m2po", BATCHES * 2L));

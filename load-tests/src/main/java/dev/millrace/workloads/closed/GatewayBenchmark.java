@@ -539,7 +539,8 @@ public final class GatewayBenchmark {
         /** Goals are about the median of the repetitions. */
         public static dev.millrace.report.Report of(GatewayBenchmark.Report of) {
             GatewayBenchmark.Plan plan = of.plan();
-            return dev.millrace.report.Report.of("A gateway beside direct calls", Goal.verdict(of.origin(), of.goals()))
+            return dev.millrace.report.Report.of(
+                            "A gateway against direct calls", Goal.verdict(of.origin(), of.goals()))
                     .madeBy(of.origin())
                     .with(Section.of("Calls")
                             .noting(List.of(

@@ -36,7 +36,7 @@ public record MemoryNeed(long directBytes, long heapBytes) {
         }
         return Optional.of(String.format(
                 Locale.ROOT,
-                "%s takes %.1f GB of heap and %.1f GB beside it, and this JVM may take %.1f and %.1f; begin with"
+                "%s takes %.1f GB of heap and %.1f GB outside it, and this JVM may take %.1f and %.1f; begin with"
                         + " MILLRACE_OPTS='-Xmx%dm -XX:MaxDirectMemorySize=%dm', or measure a smaller one",
                 model,
                 heapBytes / 1e9,

@@ -317,7 +317,7 @@ public final class ReplayBenchmark {
         /** Ranges are median, minimum and maximum. */
         public static dev.millrace.report.Report of(ReplayBenchmark.Report of) {
             return dev.millrace.report.Report.of(
-                            "Replays beside the live topology", Goal.verdict(of.origin(), of.goals()))
+                            "Replays against the live topology", Goal.verdict(of.origin(), of.goals()))
                     .madeBy(of.origin())
                     .with(Section.of("Rates")
                             .noting(List.of(of.threads() + " threads"))

@@ -261,7 +261,7 @@ public final class SwapPause {
         System.out.printf(
                 Locale.ROOT,
                 "%s: %.0f ms in calm (median; 5 %% above %.0f, most %.0f); the longest of a swap %.0f (median), %.0f at most,"
-                        + " of which the median in calm is to be taken off: %s%n",
+                        + " less the median without swaps: %s%n",
                 what,
                 median,
                 calm[calm.length * 95 / 100],

@@ -127,7 +127,7 @@ class EngineTrialTest {
         assertThat(need.refusal("494m", need.heapBytes(), need.directBytes())).isEmpty();
         assertThat(need.refusal("494m", need.heapBytes(), need.directBytes() - 1))
                 .hasValue(
-                        "494m takes 2.5 GB of heap and 8.4 GB beside it, and this JVM may take 2.5 and 8.4; begin with"
+                        "494m takes 2.5 GB of heap and 8.4 GB outside it, and this JVM may take 2.5 and 8.4; begin with"
                                 + " MILLRACE_OPTS='-Xmx2397m -XX:MaxDirectMemorySize=8051m', or measure a smaller one");
     }
 }

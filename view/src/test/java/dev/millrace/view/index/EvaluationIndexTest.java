@@ -73,7 +73,7 @@ class EvaluationIndexTest {
                             record(2, evaluation(0, "now", 1, 3)),
                             record(3, evaluation(10, "now", 3, 4))),
                     true);
-            assertThat(taken.steps()).as("whoever looks is told").isTrue();
+            assertThat(taken.steps()).as("readers see it").isTrue();
 
             JsonNode rows =
                     new ObjectMapper().readTree(Answers.evaluations(index, 0)).path("evaluations");

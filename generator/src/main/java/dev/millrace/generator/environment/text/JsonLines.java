@@ -176,7 +176,7 @@ public record JsonLines(String file) implements DatasetSettings {
             String state = row.toString();
             if (state.length() > MOST_STATE_CHARACTERS) {
                 throw new IllegalArgumentException(place + " says " + state.length()
-                        + " characters beside its prompt, and a prompt request carries at most "
+                        + " characters without its prompt, and a prompt request carries at most "
                         + MOST_STATE_CHARACTERS);
             }
             return prompt == null

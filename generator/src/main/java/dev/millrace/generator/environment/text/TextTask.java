@@ -58,7 +58,7 @@ public record TextTask(
         if (!stop.isEmpty() && !(environment instanceof OneTurn)) {
             throw new IllegalArgumentException(
                     "stop ends responses of one turn, and environment.kind is another than one_turn,"
-                            + " which ends them itself; leave stop out, or name what ends a turn in environment.stop: "
+                            + " which ends them itself; leave stop out, or set environment.stop: "
                             + stop);
         }
         if (responseTokens < 1) {
@@ -206,7 +206,7 @@ public record TextTask(
                 int length = TextPrompts.encoded(rows, i, tokens).length;
                 if (length > room) {
                     throw new IllegalArgumentException("the prompt has " + length
-                            + " tokens, and beside a response (task.response_tokens) the model has room for " + room
+                            + " tokens, and a response (task.response_tokens) leaves the model room for " + room
                             + "; nothing is cut, so shorten the prompt or leave it out");
                 }
                 longest = Math.max(longest, length);
@@ -222,7 +222,7 @@ public record TextTask(
         int most = tokens.mostCharacters(room);
         if (prompt.length() > most) {
             throw new IllegalArgumentException("the prompt has " + prompt.length() + " characters, and the " + room
-                    + " tokens that the model has room for beside a response (task.response_tokens) have no more than "
+                    + " tokens that a response (task.response_tokens) leaves have at most "
                     + most + "; nothing is cut, so shorten the prompt or leave it out");
         }
     }

@@ -149,7 +149,7 @@ class RemoteEnvironmentTest {
             assertThat(reward.reward()).isEqualTo(0.125);
             assertThat(reward.components()).isEqualTo(Map.of("part", 0.125));
             assertThat(reward.turnRewards())
-                    .as("it said nothing, so the policy's turn went on")
+                    .as("it said nothing, so the policy's turn continued")
                     .containsExactly(0.25);
         }
     }

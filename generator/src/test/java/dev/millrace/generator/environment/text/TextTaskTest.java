@@ -88,7 +88,7 @@ class TextTaskTest {
         assertThat(new HashSet<>(twoPasses.subList(10, 20))).hasSize(10);
         assertThat(twoPasses.subList(0, 10)).isNotEqualTo(twoPasses.subList(10, 20));
         assertThat(texts(task(lines(10), true).task(), 7, 13, 20))
-                .as("a run that goes on at position 13")
+                .as("a run that resumes at position 13")
                 .isEqualTo(twoPasses.subList(13, 20));
         assertThat(texts(task, 8, 0, 10)).as("another seed").isNotEqualTo(twoPasses.subList(0, 10));
     }
@@ -255,7 +255,7 @@ class TextTaskTest {
                         + " line 1: reward regex has no pattern to look for; give one, --set 'reward.pattern=[0-9]+'");
         assertThatThrownBy(() -> asked.inspected(ANY, 9, 9))
                 .hasMessage("data: " + file
-                        + " line 1: the prompt has 1 tokens, and beside a response (task.response_tokens) the model has room for 0;"
+                        + " line 1: the prompt has 1 tokens, and a response (task.response_tokens) leaves the model room for 0;"
                         + " nothing is cut, so shorten the prompt or leave it out");
     }
 
@@ -274,8 +274,8 @@ class TextTaskTest {
         assertThatThrownBy(() -> asked.inspected(ANY, 11, 9))
                 .hasMessage(
                         "data: " + file
-                                + " line 1: the prompt has 3 characters, and the 2 tokens that the model has room for beside a response"
-                                + " (task.response_tokens) have no more than 2; nothing is cut, so shorten the prompt or leave it out");
+                                + " line 1: the prompt has 3 characters, and the 2 tokens that a response"
+                                + " (task.response_tokens) leaves have at most 2; nothing is cut, so shorten the prompt or leave it out");
     }
 
     @Test

@@ -152,7 +152,7 @@ public final class Doctor {
                     (rise.isPresent() ? "it learns its prompts by heart, or what only they reward: " : "")
                             + "millrace evaluate --version best shows what there was, and millrace rollback --to-version "
                             + then.getVersion()
-                            + " goes on from there; more prompts, a KL term against the start, or a smaller rate"));
+                            + " continues from there; more prompts, a KL term against the start, or a smaller rate"));
         }
 
         /** Mean reward over every second prompt; −∞ without one. */
@@ -444,7 +444,7 @@ public final class Doctor {
                                                                             .newestVersion()
                                                                             .getAsLong()
                                                             : "no version"),
-                                            "somebody else than the run's learner writes versions: stop whoever that is; a learner that runs deletes it")));
+                                            "a process other than the run's learner writes versions: stop it; a running learner deletes the stray")));
         }
 
         static void serving(Examination examination, List<Finding> findings) {

@@ -248,7 +248,7 @@ record ArchiveIndex(
             int younger = index.epoch();
             for (EpochLineage.Ancestor ancestor : lineage.ancestors()) {
                 if (ancestor.epoch() < 0 || ancestor.epoch() >= younger || ancestor.version() < 0) {
-                    throw refused("epoch " + younger + " went on from version " + ancestor.version() + " of epoch "
+                    throw refused("epoch " + younger + " continued from version " + ancestor.version() + " of epoch "
                             + ancestor.epoch()
                             + "; versions and epochs are at least 0, and each epoch's parent is older");
                 }

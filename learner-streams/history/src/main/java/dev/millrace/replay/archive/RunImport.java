@@ -98,7 +98,7 @@ public final class RunImport {
         if (without > MOST_WITHOUT) {
             throw new ArchiveException(
                     "the archive has " + without + " offsets without a record, and more than " + MOST_WITHOUT
-                            + " cannot be made again in reasonable time; export a younger run, or replay the archive as it is");
+                            + " cannot be made again in reasonable time; export a younger run, or replay the archive itself");
         }
     }
 

@@ -251,8 +251,7 @@ public final class WhatIfReport {
         long clipped = totals.total(0).causes().getOrDefault(Cause.CLIP_SATURATION, 0);
         return clipped == 0
                 ? judged
-                : judged + "; under it, what is clipped is not judged, of which "
-                        + counted(clipped, "was ill", "were ill");
+                : judged + "; without judging what is clipped there, " + counted(clipped, "was ill", "were ill");
     }
 
     private static String counted(long steps, String one, String more) {

@@ -30,7 +30,7 @@ final class ExternalPartners {
             part.ifPresent(what -> {
                 throw new ArchiveException(
                         "rollout " + trajectory.getRolloutId() + " " + what
-                                + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live"
+                                + ", and its writer cannot judge a rollout that is sampled now; leave out --live"
                                 + (trajectory.getRewardSource() == null
                                         ? ""
                                         : ", or name who rewards these: --rewarder COMMAND, or --rewards with a kind of reward"));

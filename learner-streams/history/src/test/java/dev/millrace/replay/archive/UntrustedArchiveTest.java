@@ -115,7 +115,7 @@ class UntrustedArchiveTest {
                 "\"end\" : 6 | \"ende\" : 6 | is no index of an archive",
                 "\"end\" : 6, | '' | is no index of an archive",
                 "\"lineage\" : null | \"lineage\" : {\"beganAt\":{\"made.run-0\":-1},\"ancestors\":[]} | its epoch began at offset -1 of",
-                "\"lineage\" : null | \"lineage\" : {\"beganAt\":{},\"ancestors\":[{\"epoch\":0,\"version\":1,\"weightsSha256\":\"\"}]} | epoch 0 went on from version 1 of epoch 0",
+                "\"lineage\" : null | \"lineage\" : {\"beganAt\":{},\"ancestors\":[{\"epoch\":0,\"version\":1,\"weightsSha256\":\"\"}]} | epoch 0 continued from version 1 of epoch 0",
                 "\"lineage\" : null | \"lineage\" : {\"beganAt\":null,\"ancestors\":[null]} | is no index of an archive",
                 "\"end\" : 6 | \"end\" : 4 | a record of offset 4 follows one of 1",
                 "\"from\" : 0 | \"from\" : -1 | has the offsets from -1 up to 6",

@@ -32,7 +32,7 @@ class WhatIfReportTest {
         for (long batch = 0; batch < steps; batch++) {
             totals.add(ReplayTotalsTest.step(batch, 1));
         }
-        return WhatIfReport.of("a-run", false, totals, 1000, 2, List.of("said besides"));
+        return WhatIfReport.of("a-run", false, totals, 1000, 2, List.of("reported too"));
     }
 
     @Test
@@ -40,7 +40,7 @@ class WhatIfReportTest {
         assertThat(String.join("\n", ReportText.lines(report(3))))
                 .contains("3 steps, 1,000 tokens, 1 correction in 2.0 s: 500 tokens/s")
                 .contains("the run's own corrections, decided again, give every recorded batch as it was")
-                .contains("said besides")
+                .contains("reported too")
                 .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
         assertThat(ReportText.lines(report(4)))
                 .anyMatch(line -> line.startsWith("1 of 4 batches were not made by these corrections"));
@@ -87,8 +87,7 @@ class WhatIfReportTest {
         String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", false, totals, 1000, 2, List.of())))
                 .replaceAll(" +", " ");
         assertThat(said)
-                .contains(
-                        "and 1 step is ill in place of 1; under it, what is clipped is not judged, of which 2 steps were ill")
+                .contains("and 1 step is ill in place of 1; without judging what is clipped there, 2 steps were ill")
                 .contains("recorded 2 1 0 other - 1 2")
                 .contains("what other corrections would have clipped is known only by training with them");
     }

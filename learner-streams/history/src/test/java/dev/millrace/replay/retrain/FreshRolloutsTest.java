@@ -227,9 +227,8 @@ class FreshRolloutsTest {
             Replayed source = new Replayed();
             assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN))
                     .isInstanceOf(ArchiveException.class)
-                    .hasMessageStartingWith(
-                            "rollout " + other.getRolloutId() + " " + what
-                                    + ", and whoever wrote it cannot be asked about a rollout that is sampled now; leave out --live");
+                    .hasMessageStartingWith("rollout " + other.getRolloutId() + " " + what
+                            + ", and its writer cannot judge a rollout that is sampled now; leave out --live");
             assertThat(source.asked).as("refused before anything is sampled").isEmpty();
             assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).allMatch(VariantStep::isAsRecorded);
         } finally {
