@@ -1,26 +1,17 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.experiments.Correction;
-import dev.millrace.experiments.Grid;
-import dev.millrace.experiments.GridRunner;
-import dev.millrace.experiments.RunFiles;
 import dev.millrace.experiments.StalenessPicture;
-import dev.millrace.experiments.StalenessReport;
-import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
-import dev.millrace.report.ReportText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace experiment staleness}: every correction at every lag. */
 @Command(
@@ -35,7 +26,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 the experiment ran, with any result; 1 it could not run; 2 a mistake in the"
                     + " command line."
         })
-public final class StalenessCommand implements Callable<Integer> {
+public final class StalenessCommand extends GridCommand {
     @Option(
             names = "--lags",
             split = ",",
@@ -52,26 +43,11 @@ public final class StalenessCommand implements Callable<Integer> {
     private List<Correction> corrections = Arrays.asList(Correction.values());
 
     @Option(
-            names = "--seeds",
-            split = ",",
-            paramLabel = "N",
-            defaultValue = "1,2,3",
-            description = "Of initial weights, prompts and draws (default ${DEFAULT-VALUE}).")
-    private List<Long> seeds;
-
-    @Option(
             names = "--steps",
             paramLabel = "N",
             defaultValue = "512",
             description = "Steps of a run after the warm start (default ${DEFAULT-VALUE}).")
     private int steps;
-
-    @Option(
-            names = "--warm-up",
-            paramLabel = "N",
-            defaultValue = "100",
-            description = "On-policy steps of the warm start (default ${DEFAULT-VALUE}).")
-    private int warmUp;
 
     @Option(
             names = "--digits",
@@ -116,26 +92,11 @@ public final class StalenessCommand implements Callable<Integer> {
     private int evaluationPrompts;
 
     @Option(
-            names = "--parallel",
-            paramLabel = "N",
-            defaultValue = "1",
-            description = "Runs at the same time, a thread each (default ${DEFAULT-VALUE}).")
-    private int parallel;
-
-    @Option(
             names = "--report",
             paramLabel = "DIR",
             defaultValue = "experiments/staleness",
             description = "Where the runs, tables and pictures go (default ${DEFAULT-VALUE}).")
     private Path report;
-
-    @Option(names = "--resume", description = "Resume from the report's directory; finished runs are kept.")
-    private boolean resume;
-
-    @Option(
-            names = "--no-runs",
-            description = "Run nothing: write tables and picture of the existing runs, also during an experiment.")
-    private boolean noRuns;
 
     @Option(
             names = "--rows",
@@ -143,27 +104,28 @@ public final class StalenessCommand implements Callable<Integer> {
             description = "Run nothing: draw the runs.csv of an experiment as staleness.png in the report's directory.")
     private Path rows;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
-        PrintWriter out = spec.commandLine().getOut();
         if (rows != null) {
-            return drawn(out);
+            return drawn(spec.commandLine().getOut());
         }
-        Grid grid = grid();
-        RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
-        if (!noRuns) {
-            new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
-        }
-        StalenessReport made = StalenessReport.of(grid, files.readAll(grid));
-        made.write(report, spec.commandLine().getErr()::println);
-        out.println();
-        ReportText.lines(made.report()).forEach(out::println);
-        out.println("written to " + report);
-        out.flush();
-        return 0;
+        return run(lags, corrections, this::settings, report, runs -> {
+            runs.write(report, spec.commandLine().getErr()::println);
+            return runs.report();
+        });
+    }
+
+    private StalenessSettings settings() {
+        return new StalenessSettings(
+                StalenessSettings.SMALL_MODEL,
+                digits,
+                batchSequences,
+                groupSize,
+                learningRate,
+                warmUp,
+                steps,
+                evaluateEvery,
+                evaluationPrompts);
     }
 
     private int drawn(PrintWriter out) throws IOException {
@@ -177,29 +139,5 @@ public final class StalenessCommand implements Callable<Integer> {
         out.println("written to " + report.resolve("staleness.png"));
         out.flush();
         return 0;
-    }
-
-    private Grid grid() {
-        try {
-            if (parallel < 1) {
-                throw new IllegalArgumentException("parallel must be at least 1: " + parallel);
-            }
-            return new Grid(
-                    lags,
-                    corrections,
-                    seeds,
-                    new StalenessSettings(
-                            StalenessSettings.SMALL_MODEL,
-                            digits,
-                            batchSequences,
-                            groupSize,
-                            learningRate,
-                            warmUp,
-                            steps,
-                            evaluateEvery,
-                            evaluationPrompts));
-        } catch (IllegalArgumentException e) {
-            throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
-        }
     }
 }
