@@ -1,8 +1,22 @@
 package dev.millrace.cli.audit;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.log.deadletter.Quarantines;
+import dev.millrace.log.run.RoleRights;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.config.ConfigException;
+import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.schemas.Quarantine;
+import java.io.PrintWriter;
+import java.util.Collection;
+import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
 /** {@code millrace quarantine}: the generators whose records a run refuses, and letting them back in. */
@@ -11,7 +25,11 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "Lists and lifts quarantines of generators.",
-        subcommands = {ListQuarantines.class, LiftQuarantine.class, CommandLine.HelpCommand.class},
+        subcommands = {
+            QuarantineCommand.ListQuarantines.class,
+            QuarantineCommand.LiftQuarantine.class,
+            CommandLine.HelpCommand.class
+        },
         footer = {
             "",
             "millrace quarantine list --run-dir runs/<run id>",
@@ -24,5 +42,108 @@ public final class QuarantineCommand implements Runnable {
     @Override
     public void run() {
         throw new CommandLine.ParameterException(spec.commandLine(), "list or lift is missing");
+    }
+
+    /** {@code millrace quarantine list}. */
+    @Command(
+            name = "list",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description = "Lists the generators in quarantine with time, reason and the lifting command.")
+    static final class ListQuarantines implements Callable<Integer> {
+        @Mixin
+        private RunOptions run;
+
+        @Option(names = "--json", description = "Print JSON.")
+        private boolean json;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            PrintWriter out = spec.commandLine().getOut();
+            try (AuditedRun audited = run.open()) {
+                Collection<Quarantine> standing;
+                Quarantines quarantines = Quarantines.of(audited.connection());
+                quarantines.open();
+                try (quarantines) {
+                    standing = quarantines.standing().values();
+                }
+                if (json) {
+                    out.println(json(standing).toPrettyString());
+                } else {
+                    out.println(audited.title());
+                    for (Quarantine quarantine : standing) {
+                        out.println();
+                        Lines.labelled(
+                                        quarantine.getGeneratorId(),
+                                        "since " + Lines.time(quarantine.getSinceMs()) + ": "
+                                                + quarantine.getSentence())
+                                .forEach(out::println);
+                        Lines.labelled(
+                                        "",
+                                        "-> "
+                                                + audited.connection()
+                                                        .command("quarantine lift " + quarantine.getGeneratorId()))
+                                .forEach(out::println);
+                    }
+                    out.println();
+                    out.println(
+                            standing.isEmpty()
+                                    ? "No generator is in quarantine."
+                                    : standing.size() == 1
+                                            ? "1 generator is in quarantine."
+                                            : standing.size() + " generators are in quarantine.");
+                }
+                out.flush();
+                return 0;
+            }
+        }
+
+        private static ObjectNode json(Collection<Quarantine> standing) {
+            ObjectNode json = new ObjectMapper().createObjectNode();
+            var array = json.putArray("quarantines");
+            standing.forEach(quarantine -> array.addObject()
+                    .put("generator_id", quarantine.getGeneratorId())
+                    .put("since_ms", quarantine.getSinceMs())
+                    .put("why", quarantine.getWhy())
+                    .put("sentence", quarantine.getSentence()));
+            return json;
+        }
+    }
+
+    /** {@code millrace quarantine lift}. */
+    @Command(
+            name = "lift",
+            mixinStandardHelpOptions = true,
+            sortOptions = false,
+            description = "Lifts a generator's quarantine: its records count again, and a Millrace generator takes "
+                    + "prompts again. Records refused in between stay dead letters; other generators have their "
+                    + "samples. Unread older records count too: if they quarantine it again, lift it again.")
+    static final class LiftQuarantine implements Callable<Integer> {
+        @Parameters(paramLabel = "NAME", description = "The generator's id, as 'millrace quarantine list' has it.")
+        private String generatorId;
+
+        @Mixin
+        private RunOptions run;
+
+        @Spec
+        private CommandSpec spec;
+
+        @Override
+        public Integer call() {
+            run.require(RoleRights.QUARANTINE);
+            PrintWriter out = spec.commandLine().getOut();
+            try (AuditedRun audited = run.open()) {
+                if (!Quarantines.lift(audited.connection(), generatorId)) {
+                    throw new ConfigException("generator '" + generatorId + "' is not in quarantine; "
+                            + audited.connection().command("quarantine list") + " says who is");
+                }
+                out.println("The quarantine of generator " + generatorId + " is lifted.");
+                out.flush();
+                return 0;
+            }
+        }
     }
 }
