@@ -149,7 +149,9 @@ public final class Gateway implements AutoCloseable {
                 environments,
                 first.get().getTokenizerHash(),
                 shape.vocabSize(),
-                generator.capacityTokens());
+                generator.capacityTokens(),
+                sampling -> Optional.empty(),
+                "of the answers that agents ask for no routing is recorded");
         ToolFormat tools = ToolFormat.of(tokenizer);
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();

@@ -73,6 +73,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CountDownLatch;
@@ -526,7 +527,9 @@ class GeneratorIT {
                         Environments.builtIn(),
                         Symbols.tokenizer().hash(),
                         16,
-                        16),
+                        16,
+                        sampling -> Optional.empty(),
+                        ""),
                 new PromptSource.Moves() {
                     @Override
                     public void beforeMove() {

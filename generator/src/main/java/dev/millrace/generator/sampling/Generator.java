@@ -1,7 +1,6 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.session.Engine;
@@ -10,6 +9,7 @@ import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.NewestWeights;
 import dev.millrace.weights.PolicyFeed;
 import java.time.Clock;
+import java.util.Optional;
 
 /**
  * Sampling role: reads prompts, samples with the newest weights, writes rollouts.
@@ -29,11 +29,9 @@ import java.time.Clock;
  * <p>Meters: see {@link GeneratorMeters}.
  */
 public final class Generator implements AutoCloseable {
-    private final LogConnection connection;
     private final Environments environments;
     private final Engine engine;
     private final GeneratorConfig config;
-    private final GeneratorMeters meters;
     private final Clock clock;
     private final SamplingRole role;
 
@@ -42,13 +40,11 @@ public final class Generator implements AutoCloseable {
      * @param engine that sampling runs on
      */
     public Generator(RoleContext context, Environments environments, Engine engine, GeneratorConfig config) {
-        this.connection = context.connection();
         this.environments = environments;
         this.engine = engine;
         this.config = config;
-        this.meters = new GeneratorMeters(context.meters());
         this.clock = context.clock();
-        this.role = new SamplingRole(connection, context.feed(), config, this.meters);
+        this.role = new SamplingRole(context, config);
     }
 
     /**
@@ -65,11 +61,12 @@ public final class Generator implements AutoCloseable {
     private void sample(PolicyVersion first, Quarantines quarantines) {
         DecoderShape shape = PolicyFeed.shapeOf(first);
         PromptCheck check = new PromptCheck(
-                connection,
+                role.connection(),
                 environments,
                 first.getTokenizerHash(),
                 shape.vocabSize(),
                 config.capacityTokens(),
+                sampling -> Optional.empty(),
                 shape.traits().experts().present() ? config.twoRoutings().orElse("") : "the policy has no experts");
         PreparedWeights prepared = config.prepared(engine);
         try (NewestWeights weights = role.weights(prepared::prepare);

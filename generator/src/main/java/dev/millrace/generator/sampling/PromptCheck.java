@@ -35,67 +35,10 @@ public final class PromptCheck {
      * @param tokenizerHash vocabulary of the policy
      * @param vocabSize its tokens
      * @param capacityTokens positions of a slot
-     */
-    public PromptCheck(
-            LogConnection connection,
-            Environments environments,
-            String tokenizerHash,
-            int vocabSize,
-            int capacityTokens) {
-        this(
-                connection,
-                environments,
-                tokenizerHash,
-                vocabSize,
-                capacityTokens,
-                "of the answers that agents ask for no routing is recorded");
-    }
-
-    /**
-     * Of the policy's own engine.
-     *
+     * @param refusals why the engine cannot sample with some parameters; empty if it can
      * @param unrouted why no routing can be recorded; empty if it can
      */
-    PromptCheck(
-            LogConnection connection,
-            Environments environments,
-            String tokenizerHash,
-            int vocabSize,
-            int capacityTokens,
-            String unrouted) {
-        this(
-                connection,
-                environments,
-                tokenizerHash,
-                vocabSize,
-                capacityTokens,
-                sampling -> Optional.empty(),
-                unrouted);
-    }
-
-    /**
-     * Of another engine.
-     *
-     * @param refusals why it cannot sample so, if it cannot
-     */
     public PromptCheck(
-            LogConnection connection,
-            Environments environments,
-            String tokenizerHash,
-            int vocabSize,
-            int capacityTokens,
-            Function<SamplingParameters, Optional<String>> refusals) {
-        this(
-                connection,
-                environments,
-                tokenizerHash,
-                vocabSize,
-                capacityTokens,
-                refusals,
-                "of another engine's answers no routing is recorded");
-    }
-
-    private PromptCheck(
             LogConnection connection,
             Environments environments,
             String tokenizerHash,

@@ -37,12 +37,11 @@ final class SamplingRole implements AutoCloseable {
         void from(PolicyVersion first, Quarantines quarantines);
     }
 
-    /** @param feed stays the caller's */
-    SamplingRole(LogConnection connection, PolicyFeed feed, GeneratorConfig config, GeneratorMeters meters) {
-        this.connection = connection;
-        this.feed = feed;
+    SamplingRole(RoleContext context, GeneratorConfig config) {
+        this.connection = context.connection();
+        this.feed = context.feed();
         this.config = config;
-        this.meters = meters;
+        this.meters = new GeneratorMeters(context.meters());
         this.pulse = connection.alarms().begin("generator");
         this.writer = new RolloutWriter(connection, config, meters);
     }

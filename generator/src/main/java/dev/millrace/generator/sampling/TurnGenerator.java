@@ -2,7 +2,6 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
-import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
@@ -42,12 +41,10 @@ import org.slf4j.LoggerFactory;
  * <p>Commits, quarantine and meters are those of {@link Generator}; the engine has its own meters.
  */
 public final class TurnGenerator implements AutoCloseable {
-    private final LogConnection connection;
     private final Environments environments;
     private final List<Integer> stopTokens;
     private final TurnEngine.Door door;
     private final GeneratorConfig config;
-    private final GeneratorMeters meters;
     private final Clock clock;
     private final SamplingRole role;
 
@@ -62,14 +59,12 @@ public final class TurnGenerator implements AutoCloseable {
             List<Integer> stopTokens,
             TurnEngine.Door door,
             GeneratorConfig config) {
-        this.connection = context.connection();
         this.environments = environments;
         this.stopTokens = List.copyOf(stopTokens);
         this.door = door;
         this.config = config;
-        this.meters = new GeneratorMeters(context.meters());
         this.clock = context.clock();
-        this.role = new SamplingRole(connection, context.feed(), config, this.meters);
+        this.role = new SamplingRole(context, config);
     }
 
     /**
@@ -87,12 +82,13 @@ public final class TurnGenerator implements AutoCloseable {
                 TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first))) {
             int vocabSize = PolicyFeed.shapeOf(first).vocabSize();
             PromptCheck check = new PromptCheck(
-                    connection,
+                    role.connection(),
                     environments,
                     first.getTokenizerHash(),
                     vocabSize,
                     config.capacityTokens(),
-                    engine::refusal);
+                    engine::refusal,
+                    "of another engine's answers no routing is recorded");
             TurnLoop loop = new TurnLoop(engine, vocabSize, check, quarantines);
             role.sample(loop.prompts(), loop::run);
         }
@@ -132,12 +128,12 @@ public final class TurnGenerator implements AutoCloseable {
         private long lastHeartbeat;
 
         TurnLoop(TurnEngine engine, int vocabSize, PromptCheck check, Quarantines quarantines) {
-            this.run = connection.run();
+            this.run = role.connection().run();
             this.engine = engine;
             this.vocabSize = vocabSize;
-            this.prompts = new PromptSource(connection, config, check, this);
+            this.prompts = new PromptSource(role.connection(), config, check, this);
             this.quarantine = new QuarantineWatch(config.id(), "generator", quarantines, prompts);
-            this.finished = new FinishedRollouts(config, meters, role.writer(), prompts);
+            this.finished = new FinishedRollouts(config, role.meters(), role.writer(), prompts);
         }
 
         /** Its prompts; the creator of the loop closes them. */
@@ -163,7 +159,7 @@ public final class TurnGenerator implements AutoCloseable {
             long from = System.nanoTime();
             prompts.poll(POLL);
             if (playing.isEmpty() && finished.unjudged() == 0) {
-                meters.idle(System.nanoTime() - from);
+                role.meters().idle(System.nanoTime() - from);
             }
         }
 
@@ -274,7 +270,7 @@ public final class TurnGenerator implements AutoCloseable {
                 return null;
             }
             if (version != servedVersion) {
-                meters.serving(version, servedVersion >= 0);
+                role.meters().serving(version, servedVersion >= 0);
                 servedVersion = version;
                 servedSinceMs = clock.millis();
             }

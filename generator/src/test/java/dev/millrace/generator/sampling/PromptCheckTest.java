@@ -14,6 +14,7 @@ import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -26,7 +27,14 @@ class PromptCheckTest {
             new RunTopics("millrace."),
             new RunIdentity("run", 0, "policy"),
             registry);
-    private final PromptCheck check = new PromptCheck(connection, Environments.builtIn(), Requests.HASH, 16, 12);
+    private final PromptCheck check = new PromptCheck(
+            connection,
+            Environments.builtIn(),
+            Requests.HASH,
+            16,
+            12,
+            sampling -> Optional.empty(),
+            "of the answers that agents ask for no routing is recorded");
 
     @Test
     void shouldAcceptWhatAdmissionReleases() {
