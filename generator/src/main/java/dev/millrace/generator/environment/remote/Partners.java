@@ -1,5 +1,6 @@
 package dev.millrace.generator.environment.remote;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
@@ -67,6 +68,34 @@ final class Partners {
         });
         clock.setRemoveOnCancelPolicy(true);
         return clock;
+    }
+
+    /**
+     * Refuses the answer to another question, by {@code id} or {@code rollout_id}.
+     *
+     * @param isNeeded whether one of the two must be there
+     * @throws PartnerException with both names
+     */
+    private static void requireAnswerTo(ObjectNode answer, ObjectNode question, String who, boolean isNeeded) {
+        boolean namesId = isSame("id", answer, question, who);
+        boolean namesRollout = isSame("rollout_id", answer, question, who);
+        if (isNeeded && !namesId && !namesRollout) {
+            throw new PartnerException(
+                    who + " answered without the question's id, so it may have answered another one; put \"id\": "
+                            + question.path("id") + " into the answer");
+        }
+    }
+
+    private static boolean isSame(String key, ObjectNode answer, ObjectNode question, String who) {
+        JsonNode said = answer.path(key);
+        if (!PartnerJson.isThere(said)) {
+            return false;
+        }
+        if (!said.equals(question.path(key))) {
+            throw new PartnerException(
+                    who + " answered another question: " + key + " is " + said + ", asked was " + question.path(key));
+        }
+        return true;
     }
 
     /** A server that is asked by POST, a JSON object each way. The id of a question is also its header {@code Idempotency-Key}. */
@@ -190,7 +219,7 @@ final class Partners {
                 ObjectNode read;
                 try {
                     read = PartnerJson.parsed(response.body(), place.shown());
-                    AnswerIdentity.check(read, question.body(), place.shown(), false);
+                    requireAnswerTo(read, question.body(), place.shown(), false);
                 } catch (PartnerException e) {
                     over(() -> answer.completeExceptionally(e));
                     return;
@@ -503,7 +532,7 @@ final class Partners {
                     return;
                 }
                 try {
-                    AnswerIdentity.check(answer, asked.question.body(), place.shown(), true);
+                    requireAnswerTo(answer, asked.question.body(), place.shown(), true);
                 } catch (PartnerException e) { // nobody knows what its next answer is about
                     end();
                     asked.answer.completeExceptionally(e);
