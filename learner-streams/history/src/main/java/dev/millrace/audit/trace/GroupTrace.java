@@ -11,6 +11,7 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Function;
 
 /**
  * Records of a group's rollouts, or of one; lists in log order.
@@ -53,32 +54,22 @@ public record GroupTrace(
         return new GroupTrace(
                 groupId,
                 prompt,
-                rollouts.stream()
-                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
-                        .toList(),
-                scores.stream()
-                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
-                        .toList(),
-                rewards.stream()
-                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
-                        .toList(),
-                trajectories.stream()
-                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
-                        .toList(),
-                entries.stream()
-                        .filter(found -> found.entry().getRolloutId().equals(rolloutId))
-                        .toList(),
+                only(rolloutId, rollouts, found -> found.value().getRolloutId()),
+                only(rolloutId, scores, found -> found.value().getRolloutId()),
+                only(rolloutId, rewards, found -> found.value().getRolloutId()),
+                only(rolloutId, trajectories, found -> found.value().getRolloutId()),
+                only(rolloutId, entries, found -> found.entry().getRolloutId()),
                 steps,
-                outcomes.stream()
-                        .filter(found -> found.value().getRolloutId().equals(rolloutId))
-                        .toList(),
-                letters.stream()
-                        .filter(found -> found.letter().rolloutId().equals(rolloutId))
-                        .toList(),
+                only(rolloutId, outcomes, found -> found.value().getRolloutId()),
+                only(rolloutId, letters, found -> found.letter().rolloutId()),
                 copies,
                 newestGroup,
                 recordsRead,
                 bytesRead);
+    }
+
+    private static <T> List<T> only(String rolloutId, List<T> all, Function<T, String> id) {
+        return all.stream().filter(each -> id.apply(each).equals(rolloutId)).toList();
     }
 
     public boolean isEmpty() {

@@ -224,7 +224,7 @@ public final class Tracer {
                         .filter(letter -> letter.rolloutId().isEmpty()
                                 ? isOfGroup(record)
                                 : letter.rolloutId().startsWith(groupId + "/") && isMeant(letter.rolloutId()))
-                        .ifPresent(found::letter);
+                        .ifPresent(found.letters::add);
                 return true;
             });
         }
@@ -239,14 +239,14 @@ public final class Tracer {
                     decoded(rollouts, record)
                             .filter(rollout -> isMeant(rollout.getRolloutId()))
                             .ifPresent(rollout -> {
-                                found.rollout(Found.of(rollout, record));
+                                found.rollouts.add(Found.of(rollout, record));
                                 samples.add(rollout.getSampleIndex());
                                 expected[0] = Math.min(expected[0], rollout.getGroupSize());
                             });
                 }
                 return whole || samples.size() < expected[0];
             });
-            for (DeadLetter letter : found.letters()) {
+            for (DeadLetter letter : found.letters) {
                 long newOffset = found.newOffset(letter);
                 if (letter.sourceTopic().equals(topics.rollouts())) {
                     add(letter.sourcePartition(), letter.sourceOffset());
@@ -262,7 +262,7 @@ public final class Tracer {
                 scan.at(cut, new TopicPartition(topics.rollouts(), partition), offset)
                         .ifPresent(record -> decoded(rollouts, record)
                                 .filter(rollout -> isMeant(rollout.getRolloutId()))
-                                .ifPresent(rollout -> found.rollout(Found.of(rollout, record))));
+                                .ifPresent(rollout -> found.rollouts.add(Found.of(rollout, record))));
             }
         }
 
@@ -272,7 +272,7 @@ public final class Tracer {
 
         /** Outcomes, which are few, then batches, until all is decided. */
         private void readDecisions() {
-            if (!whole && found.hasRollouts() && found.allDecided()) {
+            if (!whole && !found.rollouts.isEmpty() && found.allDecided()) {
                 return;
             }
             boolean[] decided = {false};
@@ -312,14 +312,14 @@ public final class Tracer {
 
         /** By the batch's references; others lie between rollout and outcome. */
         private void readTrajectories() {
-            for (FoundEntry inBatch : found.entries()) {
+            for (FoundEntry inBatch : found.entries) {
                 scan.at(
                                 cut,
                                 new TopicPartition(
                                         topics.trajectories(), inBatch.entry().getPartition()),
                                 inBatch.entry().getOffset())
-                        .ifPresent(record ->
-                                decoded(trajectories, record).ifPresent(it -> found.trajectory(Found.of(it, record))));
+                        .ifPresent(record -> decoded(trajectories, record)
+                                .ifPresent(it -> found.trajectories.add(Found.of(it, record))));
             }
             long untilMs = found.lastOutcomeMs().orElse(Long.MAX_VALUE - CLOCKS_MS) + CLOCKS_MS;
             if (!whole && found.allJoinedOrRefused()) {
@@ -329,7 +329,7 @@ public final class Tracer {
                 if (isOfGroup(record) && !found.hasTrajectory(record.partition(), record.offset())) {
                     decoded(trajectories, record)
                             .filter(it -> isMeant(it.getRolloutId()))
-                            .ifPresent(it -> found.trajectory(Found.of(it, record)));
+                            .ifPresent(it -> found.trajectories.add(Found.of(it, record)));
                 }
                 return whole || record.timestamp() <= untilMs && !found.allJoined();
             });
@@ -337,7 +337,7 @@ public final class Tracer {
 
         private void readScores() {
             if (!whole) {
-                for (Found<Trajectory> trajectory : found.trajectories()) {
+                for (Found<Trajectory> trajectory : found.trajectories) {
                     LogCoordinates source = trajectory.value().getScoreSource();
                     TopicPartition partition = new TopicPartition(source.getTopic(), source.getPartition());
                     if (cut.has(partition)) {
@@ -347,7 +347,7 @@ public final class Tracer {
                     }
                 }
             }
-            if (whole || !found.hasRollouts() || !found.allScored()) {
+            if (whole || found.rollouts.isEmpty() || !found.allScored()) {
                 scan.readWhile(since(List.of(ofGroup(topics.scores())), firstWrittenMs()), cut, record -> {
                     if (isOfGroup(record)) {
                         score(record);
@@ -374,7 +374,7 @@ public final class Tracer {
             if (record.topic().equals(topics.rewards())) {
                 decoded(rewards, record)
                         .filter(reward -> isMeant(reward.getRolloutId()))
-                        .ifPresent(reward -> found.reward(Found.of(reward, record)));
+                        .ifPresent(reward -> found.rewards.add(Found.of(reward, record)));
             } else {
                 score(record);
             }
@@ -384,22 +384,20 @@ public final class Tracer {
             if (!found.hasScore(record.topic(), record.partition(), record.offset())) {
                 decoded(scores, record)
                         .filter(score -> isMeant(score.getRolloutId()))
-                        .ifPresent(score -> found.score(Found.of(score, record)));
+                        .ifPresent(score -> found.scores.add(Found.of(score, record)));
             }
         }
 
         private void readSteps() {
             Set<StepName> open = new HashSet<>();
-            found.entries()
-                    .forEach(inBatch -> open.add(new StepName(
-                            inBatch.batch().value().getEpoch(),
-                            inBatch.batch().value().getBatchId())));
+            found.entries.forEach(inBatch -> open.add(new StepName(
+                    inBatch.batch().value().getEpoch(), inBatch.batch().value().getBatchId())));
             if (open.isEmpty()) {
                 return;
             }
             long fromMs = whole
                     ? Long.MIN_VALUE
-                    : found.entries().stream()
+                    : found.entries.stream()
                                     .mapToLong(inBatch -> inBatch.batch().timestampMs())
                                     .min()
                                     .orElseThrow()
@@ -539,22 +537,6 @@ public final class Tracer {
             this.topics = topics;
         }
 
-        void rollout(Found<Rollout> rollout) {
-            rollouts.add(rollout);
-        }
-
-        void score(Found<Score> score) {
-            scores.add(score);
-        }
-
-        void reward(Found<Reward> reward) {
-            rewards.add(reward);
-        }
-
-        void trajectory(Found<Trajectory> trajectory) {
-            trajectories.add(trajectory);
-        }
-
         void entry(FoundEntry entry) {
             if (entries.stream()
                     .anyMatch(known ->
@@ -587,24 +569,8 @@ public final class Tracer {
             }
         }
 
-        void letter(DeadLetter letter) {
-            letters.add(letter);
-        }
-
         void mark(RedriveMark mark) {
             marks.put(RedriveMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset());
-        }
-
-        List<Found<Trajectory>> trajectories() {
-            return trajectories;
-        }
-
-        List<FoundEntry> entries() {
-            return entries;
-        }
-
-        List<DeadLetter> letters() {
-            return letters;
         }
 
         /** -1 if it was not redriven. */
@@ -615,10 +581,6 @@ public final class Tracer {
         /** True without rollout and letter, on which all else depends. */
         boolean isEmpty() {
             return rollouts.isEmpty() && letters.isEmpty();
-        }
-
-        boolean hasRollouts() {
-            return !rollouts.isEmpty();
         }
 
         boolean hasRollout(int partition, long offset) {
