@@ -332,27 +332,17 @@ public final class Answers {
                 "last",
                 index.numbers("SELECT coalesce(max(batch), -1) FROM batch WHERE epoch = ?", epoch)
                         .get(0));
-        index.read(
-                "SELECT partition, offset, published_ms FROM version WHERE epoch = ? AND batch = ?",
-                List.of(epoch, json.path("batch").asLong()),
-                row -> json.putObject("published")
-                        .put("place", "policy-versions-" + row.getLong(1) + "@" + row.getLong(2))
-                        .put("published_ms", row.getLong(3)));
-        ArrayNode entries = json.putArray("entries");
-        index.read(
-                "SELECT id, grp, reward, policy_tokens, advantage, staleness, trained_tokens, masked_by, log_ratio FROM rollout"
-                        + " WHERE epoch = ? AND batch = ? ORDER BY entry",
-                List.of(epoch, json.path("batch").asLong()),
-                row -> entries.addObject()
-                        .put("id", row.getString(1))
-                        .put("group", row.getString(2))
-                        .put("reward", row.getObject(3) == null ? null : row.getDouble(3))
-                        .put("tokens", row.getObject(4) == null ? null : row.getInt(4))
-                        .put("advantage", row.getDouble(5))
-                        .put("staleness", row.getLong(6))
-                        .put("trained_tokens", row.getInt(7))
-                        .put("masked_by", row.getString(8))
-                        .put("ratio", row.getObject(9) == null ? null : row.getDouble(9)));
+        List<Object> key = List.of(epoch, json.path("batch").asLong());
+        index.objects(
+                        "SELECT 'policy-versions-' || partition || '@' || offset AS place, published_ms FROM version"
+                                + " WHERE epoch = ? AND batch = ?",
+                        key)
+                .forEach(published -> json.set("published", published));
+        json.putArray("entries")
+                .addAll(index.objects(
+                        "SELECT id, grp AS \"group\", reward, policy_tokens AS tokens, advantage, staleness, trained_tokens,"
+                                + " masked_by, log_ratio AS ratio FROM rollout WHERE epoch = ? AND batch = ? ORDER BY entry",
+                        key));
         return Optional.of(json);
     }
 
@@ -502,37 +492,18 @@ public final class Answers {
     /** Newest versions of an epoch, oldest first, with their servers. */
     private static ObjectNode weights(RunIndex index, int epoch) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
-        List<ObjectNode> versions = new ArrayList<>();
-        index.read(
-                "SELECT version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition, offset FROM version"
+        List<ObjectNode> versions = index.objects(
+                "SELECT version, parent, batch, published_ms, bytes, base, sha256, optimizer AS optimizer_bytes,"
+                        + " 'policy-versions-' || partition || '@' || offset AS place FROM version"
                         + " WHERE epoch = ? ORDER BY version DESC LIMIT " + MOST_VERSIONS,
-                List.of(epoch),
-                row -> {
-                    ObjectNode version = JsonNodeFactory.instance
-                            .objectNode()
-                            .put("version", row.getLong(1))
-                            .put("parent", row.getLong(2))
-                            .put("batch", row.getLong(3))
-                            .put("published_ms", row.getLong(4))
-                            .put("bytes", row.getLong(5))
-                            .put("base", row.getObject(6) == null ? null : row.getLong(6))
-                            .put("sha256", row.getString(8))
-                            .put("optimizer_bytes", row.getObject(9) == null ? null : row.getLong(9))
-                            .put("place", "policy-versions-" + row.getLong(10) + "@" + row.getLong(11));
-                    versions.add(version);
-                });
+                List.of(epoch));
         Collections.reverse(versions);
         json.putArray("versions").addAll(versions);
         long from = versions.isEmpty() ? 0 : versions.get(0).path("version").asLong();
-        ArrayNode served = json.putArray("served");
-        index.read(
-                "SELECT server, role, version, since_ms FROM served WHERE epoch = ? AND version >= ? ORDER BY version",
-                List.of(epoch, from),
-                row -> served.addObject()
-                        .put("server", row.getString(1))
-                        .put("role", row.getString(2))
-                        .put("version", row.getLong(3))
-                        .put("since_ms", row.getLong(4)));
+        json.putArray("served")
+                .addAll(index.objects(
+                        "SELECT server, role, version, since_ms FROM served WHERE epoch = ? AND version >= ? ORDER BY version",
+                        List.of(epoch, from)));
         return json;
     }
 

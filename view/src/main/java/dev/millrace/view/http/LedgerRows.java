@@ -75,29 +75,17 @@ public final class LedgerRows {
 
     public static ObjectNode letters(RunIndex index, String options) {
         ObjectNode json = JsonNodeFactory.instance.objectNode().put("options", options);
-        ArrayNode reasons = json.putArray("reasons");
-        index.read(
-                "SELECT reason, sum(redriven < 0), sum(redriven >= 0) FROM letter GROUP BY reason ORDER BY 2 DESC",
-                List.of(),
-                row -> reasons.addObject()
-                        .put("reason", row.getString(1))
-                        .put("refused", row.getLong(2))
-                        .put("redriven", row.getLong(3)));
-        ArrayNode letters = json.putArray("letters");
-        index.read(
-                "SELECT partition, offset, written_ms, reason, field, message, source, rollout, redriven FROM letter"
-                        + " ORDER BY written_ms DESC LIMIT " + LETTERS,
-                List.of(),
-                row -> letters.addObject()
-                        .put("place", "dead-letters-" + row.getLong(1) + "@" + row.getLong(2))
-                        .put("letter", row.getLong(2))
-                        .put("written_ms", row.getLong(3))
-                        .put("reason", row.getString(4))
-                        .put("field", row.getString(5))
-                        .put("message", row.getString(6))
-                        .put("source", row.getString(7))
-                        .put("rollout", row.getString(8))
-                        .put("redriven", row.getLong(9)));
+        json.putArray("reasons")
+                .addAll(index.objects(
+                        "SELECT reason, sum(redriven < 0) AS refused, sum(redriven >= 0) AS redriven FROM letter GROUP BY reason"
+                                + " ORDER BY 2 DESC",
+                        List.of()));
+        json.putArray("letters")
+                .addAll(index.objects(
+                        "SELECT 'dead-letters-' || partition || '@' || offset AS place, offset AS letter, written_ms, reason, field,"
+                                + " message, source, rollout, redriven FROM letter ORDER BY written_ms DESC LIMIT "
+                                + LETTERS,
+                        List.of()));
         return json;
     }
 

@@ -79,27 +79,18 @@ public final class RolloutAnswer {
             }
         }
         gradient.put("learning_rate", step.getLearningRate());
-        index.read(
-                "SELECT partition, offset, published_ms, version FROM version WHERE epoch = ? AND version = ?",
-                List.of(step.getEpoch(), step.getVersion()),
-                row -> json.putObject("version")
-                        .put("place", "policy-versions-" + row.getLong(1) + "@" + row.getLong(2))
-                        .put("published_ms", row.getLong(3))
-                        .put("version", row.getLong(4)));
+        index.objects(
+                        "SELECT 'policy-versions-' || partition || '@' || offset AS place, published_ms, version FROM version"
+                                + " WHERE epoch = ? AND version = ?",
+                        List.of(step.getEpoch(), step.getVersion()))
+                .forEach(version -> json.set("version", version));
     }
 
     private static void siblings(ArrayNode json, RunIndex index, String group) {
-        index.read(
-                "SELECT id, sample, reward, policy_tokens, advantage, " + RolloutRows.STATE + RolloutRows.FROM
-                        + " WHERE grp = ? AND tokens IS NOT NULL ORDER BY sample LIMIT 256",
-                List.of(group),
-                row -> json.addObject()
-                        .put("id", row.getString(1))
-                        .put("sample", row.getInt(2))
-                        .put("reward", row.getDouble(3))
-                        .put("tokens", row.getInt(4))
-                        .put("advantage", row.getObject(5) == null ? null : row.getDouble(5))
-                        .put("state", row.getString(6)));
+        json.addAll(index.objects(
+                "SELECT id, sample, reward, policy_tokens AS tokens, advantage, " + RolloutRows.STATE + " AS state"
+                        + RolloutRows.FROM + " WHERE grp = ? AND tokens IS NOT NULL ORDER BY sample LIMIT 256",
+                List.of(group)));
     }
 
     private static void tokens(ObjectNode json, Rollout rollout, GroupTrace trace, Optional<Tokenizer> tokenizer) {

@@ -9,7 +9,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import org.jspecify.annotations.Nullable;
 
 /** Rollouts by properties: a list, or points of two numbers. */
 public final class RolloutRows {
@@ -111,24 +110,14 @@ public final class RolloutRows {
         int offset = Math.max(0, number(query.getOrDefault("offset", ""), 0));
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         index.read("SELECT count(*)" + FROM + where.text(), where.values, row -> json.put("count", row.getLong(1)));
-        ArrayNode rows = json.putArray("rows");
         List<Object> values = new ArrayList<>(where.values);
         values.add(limit);
         values.add(offset);
-        index.read(
-                "SELECT " + columns(COLUMNS.keySet())
-                        + ", partition, offset FROM (SELECT rollout.partition, rollout.offset, "
-                        + selected() + FROM + where.text() + " ORDER BY " + order
-                        + ", sample LIMIT ? OFFSET ?)",
-                values,
-                row -> {
-                    ObjectNode one = rows.addObject();
-                    int at = 1;
-                    for (String name : COLUMNS.keySet()) {
-                        put(one, name, row.getObject(at++));
-                    }
-                    one.put("place", "rollouts-" + row.getLong(at) + "@" + row.getLong(at + 1));
-                });
+        json.putArray("rows")
+                .addAll(index.objects(
+                        "SELECT " + selected() + ", 'rollouts-' || rollout.partition || '@' || rollout.offset AS place"
+                                + FROM + where.text() + " ORDER BY " + order + ", sample LIMIT ? OFFSET ?",
+                        values));
         return json;
     }
 
@@ -139,13 +128,6 @@ public final class RolloutRows {
                 .append(" AS \"")
                 .append(name)
                 .append('"'));
-        return text.toString();
-    }
-
-    private static String columns(Iterable<String> names) {
-        StringBuilder text = new StringBuilder();
-        names.forEach(
-                name -> text.append(text.isEmpty() ? "\"" : ", \"").append(name).append('"'));
         return text.toString();
     }
 
@@ -179,15 +161,11 @@ public final class RolloutRows {
     /** States with reasons, and generators. */
     public static ObjectNode choices(RunIndex index) {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
-        ArrayNode states = json.putArray("states");
-        index.read(
-                "SELECT " + STATE + " AS state, " + REASON + " AS reason, count(*)" + FROM
-                        + " WHERE tokens IS NOT NULL GROUP BY state, reason ORDER BY 3 DESC",
-                List.of(),
-                row -> states.addObject()
-                        .put("state", row.getString(1))
-                        .put("reason", row.getString(2))
-                        .put("count", row.getLong(3)));
+        json.putArray("states")
+                .addAll(index.objects(
+                        "SELECT " + STATE + " AS state, " + REASON + " AS reason, count(*) AS count" + FROM
+                                + " WHERE tokens IS NOT NULL GROUP BY state, reason ORDER BY 3 DESC",
+                        List.of()));
         ArrayNode generators = json.putArray("generators");
         index.read(
                 "SELECT DISTINCT generator FROM rollout WHERE generator IS NOT NULL ORDER BY 1 LIMIT 50",
@@ -198,17 +176,5 @@ public final class RolloutRows {
 
     private static int number(String text, int otherwise) {
         return !text.matches("\\d{1,9}") ? otherwise : Integer.parseInt(text);
-    }
-
-    private static void put(ObjectNode json, String name, @Nullable Object value) {
-        if (value instanceof Integer number) {
-            json.put(name, number);
-        } else if (value instanceof Long number) {
-            json.put(name, number);
-        } else if (value instanceof Number number) {
-            json.put(name, number.doubleValue());
-        } else {
-            json.put(name, value == null ? null : value.toString());
-        }
     }
 }

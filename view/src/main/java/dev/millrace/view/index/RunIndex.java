@@ -1,5 +1,7 @@
 package dev.millrace.view.index;
 
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -192,6 +194,27 @@ public final class RunIndex implements AutoCloseable {
         for (Connection reader = readers.pollFirst(); reader != null; reader = readers.pollFirst()) {
             reader.close();
         }
+    }
+
+    /** Rows as JSON objects, with the columns' labels as names. */
+    public List<ObjectNode> objects(String sql, List<?> arguments) {
+        List<ObjectNode> objects = new ArrayList<>();
+        read(sql, arguments, row -> {
+            ObjectNode object = JsonNodeFactory.instance.objectNode();
+            for (int column = 1; column <= row.getMetaData().getColumnCount(); column++) {
+                String name = row.getMetaData().getColumnLabel(column);
+                Object value = row.getObject(column);
+                if (value instanceof Integer || value instanceof Long) {
+                    object.put(name, row.getLong(column));
+                } else if (value instanceof Number) {
+                    object.put(name, row.getDouble(column));
+                } else {
+                    object.put(name, row.getString(column));
+                }
+            }
+            objects.add(object);
+        });
+        return objects;
     }
 
     public List<Long> numbers(String sql, Object... arguments) {
