@@ -126,7 +126,7 @@ public final class Doctor {
             }
             VersionEvaluation last = all.get(all.size() - 1);
             VersionEvaluation then = all.stream()
-                    .max(Comparator.comparingDouble((VersionEvaluation of) -> mean(of, 0))
+                    .max(Comparator.comparingDouble((VersionEvaluation of) -> mean(of))
                             .thenComparing(VersionEvaluation::getVersion, Comparator.reverseOrder()))
                     .orElseThrow();
             double[] differences = differences(then, last);
@@ -156,11 +156,11 @@ public final class Doctor {
         }
 
         /** Mean reward over every second prompt; −∞ without one. */
-        private static double mean(VersionEvaluation of, int from) {
+        private static double mean(VersionEvaluation of) {
             List<EvaluatedPrompt> prompts = of.getPrompts();
             double sum = 0;
             int count = 0;
-            for (int i = from; i < prompts.size(); i += 2) {
+            for (int i = 0; i < prompts.size(); i += 2) {
                 if (prompts.get(i).getSamples() > 0) {
                     sum += reward(prompts.get(i));
                     count++;

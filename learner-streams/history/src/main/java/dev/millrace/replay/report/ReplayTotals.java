@@ -82,7 +82,6 @@ public final class ReplayTotals {
     /** Sums over neighbouring steps. */
     private static final class Point {
         private double batch;
-        private double version;
         private double reward;
         private double staleness;
         private int steps;
@@ -96,7 +95,6 @@ public final class ReplayTotals {
 
         void add(Point other) {
             batch += other.batch;
-            version += other.version;
             reward += other.reward;
             staleness += other.staleness;
             steps += other.steps;
@@ -134,7 +132,6 @@ public final class ReplayTotals {
         });
         Point point = new Point(names.size());
         point.batch = step.batchId();
-        point.version = step.version();
         point.reward = step.reward();
         point.staleness = step.stalenessMean();
         point.steps = 1;
@@ -231,10 +228,6 @@ public final class ReplayTotals {
 
     double[] batches() {
         return points.stream().mapToDouble(point -> point.batch / point.steps).toArray();
-    }
-
-    double[] versions() {
-        return points.stream().mapToDouble(point -> point.version / point.steps).toArray();
     }
 
     double[] rewards() {

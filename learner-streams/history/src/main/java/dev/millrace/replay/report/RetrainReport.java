@@ -69,11 +69,11 @@ public final class RetrainReport {
                         .noting(variants.stream()
                                 .map(c -> found.names().get(c) + ": " + fate(found, c))
                                 .toList()))
-                .with(Section.of("Learnt again").with(tried.subList(0, 1)).with(pick(steps, PICTURED)))
+                .with(Section.of("Learnt again").with(tried.subList(0, 1)).with(pictured(steps)))
                 .with(Section.of("Learnt again: everything else")
                         .with(tried.subList(1, tried.size()))
                         .with(steps.stream()
-                                .filter(chart -> !pick(steps, PICTURED).contains(chart))
+                                .filter(chart -> !pictured(steps).contains(chart))
                                 .toList())
                         .forDetails());
     }
@@ -135,9 +135,9 @@ public final class RetrainReport {
         return report.sections().get(1).charts();
     }
 
-    private static List<Chart> pick(List<Chart> charts, List<String> titles) {
+    private static List<Chart> pictured(List<Chart> charts) {
         return charts.stream()
-                .filter(chart -> titles.stream().anyMatch(chart.title()::startsWith))
+                .filter(chart -> PICTURED.stream().anyMatch(chart.title()::startsWith))
                 .toList();
     }
 
