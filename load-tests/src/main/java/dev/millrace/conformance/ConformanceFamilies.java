@@ -157,14 +157,9 @@ public final class ConformanceFamilies {
                                     sequences.floats("sum_pi_squared"),
                                     weights(config, sequences));
                 case "opo" ->
-                    withoutBaselineOfNothing(
-                            batch,
-                            spread(batch, new Opo().perSequence(batch, summed(sequences, "token_level_rewards"))));
+                    withoutBaselineOfNothing(batch, spread(batch, new Opo().perSequence(batch, summed(sequences))));
                 case "gdpo" -> spread(batch, gdpo(config, sequences, batch));
-                default ->
-                    spread(
-                            batch,
-                            outcome(estimator, config).perSequence(batch, summed(sequences, "token_level_rewards")));
+                default -> spread(batch, outcome(estimator, config).perSequence(batch, summed(sequences)));
             };
             ObjectNode output = JsonNodeFactory.instance.objectNode();
             output.set("advantages", sequences.ragged(result.advantages()));
@@ -230,8 +225,8 @@ public final class ConformanceFamilies {
             return result;
         }
 
-        private static double[] summed(CaseSequences sequences, String field) {
-            double[] tokens = sequences.doubles(field);
+        private static double[] summed(CaseSequences sequences) {
+            double[] tokens = sequences.doubles("token_level_rewards");
             int[] offsets = sequences.offsets();
             double[] sums = new double[sequences.count()];
             for (int s = 0; s < sums.length; s++) {

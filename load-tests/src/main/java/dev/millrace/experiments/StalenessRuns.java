@@ -68,11 +68,11 @@ public final class StalenessRuns {
 
     GridRunResult run(RunKey key) {
         TrainedPolicy start = warmStarts.computeIfAbsent(key.seed(), this::warmStart);
-        IncSeries series = new IncSeries(RUN, settings, key.seed());
+        IncSeries series = new IncSeries(settings, key.seed());
         List<StepPoint> points = new ArrayList<>();
         List<Evaluation> evaluations = new ArrayList<>();
         String refused = null;
-        try (LaggedStep step = new LaggedStep(RUN, series, settings, key.correction())) {
+        try (LaggedStep step = new LaggedStep(series, settings, key.correction())) {
             AdamW optimizer = step.newOptimizer();
             optimizer.restore(start.optimizer());
             Weights current = start.weights().copy();
@@ -94,9 +94,9 @@ public final class StalenessRuns {
     }
 
     private TrainedPolicy warmStart(long seed) {
-        IncSeries series = new IncSeries(RUN, settings, seed);
+        IncSeries series = new IncSeries(settings, seed);
         Weights current = Weights.random(settings.model(), seed);
-        try (LaggedStep step = new LaggedStep(RUN, series, settings, Correction.NONE)) {
+        try (LaggedStep step = new LaggedStep(series, settings, Correction.NONE)) {
             AdamW optimizer = step.newOptimizer();
             for (int t = 0; t < settings.warmUpSteps(); t++) {
                 step.take(t, t, current, t, current, optimizer);
@@ -123,7 +123,7 @@ public final class StalenessRuns {
         private final DirectBatches batches;
         private final BatchOptimizer optimizer;
 
-        LaggedStep(RunIdentity run, IncSeries series, StalenessSettings settings, Correction correction) {
+        LaggedStep(IncSeries series, StalenessSettings settings, Correction correction) {
             DecoderShape shape = settings.model();
             this.series = series;
             Engine engine = Engine.cpu();
@@ -135,8 +135,8 @@ public final class StalenessRuns {
                     GeneratorConfig.defaults().withSlots(settings.batchSequences(), capacity, capacity - 1),
                     NO_TIME);
             this.scoring = new ScoringSession(engine, shape, TOKEN_BUDGET);
-            this.trajectories = new GivenRollouts(run);
-            this.batches = new DirectBatches(run, correction.algorithm());
+            this.trajectories = new GivenRollouts(RUN);
+            this.batches = new DirectBatches(RUN, correction.algorithm());
             this.optimizer = new BatchOptimizer(engine, shape, stepConfig(settings), correction.algorithm());
         }
 
@@ -286,13 +286,11 @@ public final class StalenessRuns {
         /** Not a training seed. */
         private static final long EVALUATION_SEED = Long.MIN_VALUE;
 
-        private final RunIdentity run;
         private final StalenessSettings settings;
         private final long seed;
         private final Task task;
 
-        IncSeries(RunIdentity run, StalenessSettings settings, long seed) {
-            this.run = run;
+        IncSeries(StalenessSettings settings, long seed) {
             this.settings = settings;
             this.seed = seed;
             this.task = new IncPrompts(settings.digits()).task();
@@ -312,7 +310,7 @@ public final class StalenessRuns {
 
         private List<PromptRequest> requests(long ofSeed, String name, long first, int count, int samples) {
             PromptRequests asked =
-                    new PromptRequests(run, task, SamplingConfig.defaults().withSeed(ofSeed), false);
+                    new PromptRequests(RUN, task, SamplingConfig.defaults().withSeed(ofSeed), false);
             return LongStream.range(first, first + count)
                     .mapToObj(ordinal -> asked.of(
                             name + "-" + ordinal, ordinal, task.prompts().prompt(ofSeed, ordinal), samples, 0, 0))

@@ -40,8 +40,8 @@ public final class OpenLoopReport {
 
     private static final Column<Row> POINT = Column.text(
             "point", row -> SettingsLabel.of(row.point().settings(), row.curve().settings()));
-    private static final Column<Row> OFFERED = rate("offered", 0, PointResult::offered);
-    private static final Column<Row> ACHIEVED = rate("achieved", 0, PointResult::achieved);
+    private static final Column<Row> OFFERED = rate("offered", PointResult::offered);
+    private static final Column<Row> ACHIEVED = rate("achieved", PointResult::achieved);
     private static final Column<Row> MEGABYTES = number("megabytes per second", 1, PointResult::megabytesPerSecond);
     private static final Column<Row> OF_BASELINE = number("of baseline", 2, PointResult::ofBaseline);
     private static final Column<Row> P50 =
@@ -120,8 +120,8 @@ public final class OpenLoopReport {
         return Column.number(name, decimals, row -> value.applyAsDouble(row.point()));
     }
 
-    private static Column<Row> rate(String name, int decimals, ToDoubleFunction<PointResult> value) {
-        return number(name, decimals, value).in("rollouts/s");
+    private static Column<Row> rate(String name, ToDoubleFunction<PointResult> value) {
+        return number(name, 0, value).in("rollouts/s");
     }
 
     /** -1 in the record means not measured. */

@@ -144,8 +144,8 @@ public final class GatewayBenchmark {
                         "",
                         Optional.empty(),
                         Clock.systemUTC());
-                FixedLatencyEngine engine = new FixedLatencyEngine(plan.latencyMs(), 32, POSITIONS);
-                FixedLatencyEngine beside = new FixedLatencyEngine(plan.latencyMs(), 32, POSITIONS);
+                FixedLatencyEngine engine = new FixedLatencyEngine(plan.latencyMs());
+                FixedLatencyEngine beside = new FixedLatencyEngine(plan.latencyMs());
                 DirectServer direct = new DirectServer(beside);
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
@@ -437,11 +437,10 @@ public final class GatewayBenchmark {
     /** An engine double with fixed latency and a fixed answer. */
     private static final class FixedLatencyEngine implements TurnEngine {
         private static final int TOKEN = 5;
+        private static final int ANSWER_TOKENS = 32;
         private static final float LOG_PROB = -1;
 
         private final long latencyMs;
-        private final int answerTokens;
-        private final int capacityTokens;
         private final ScheduledExecutorService clock = Executors.newScheduledThreadPool(1, task -> {
             Thread thread = new Thread(task, "fixed-latency");
             thread.setDaemon(true);
@@ -449,10 +448,8 @@ public final class GatewayBenchmark {
         });
         private final AtomicLong sampled = new AtomicLong();
 
-        FixedLatencyEngine(long latencyMs, int answerTokens, int capacityTokens) {
+        FixedLatencyEngine(long latencyMs) {
             this.latencyMs = latencyMs;
-            this.answerTokens = answerTokens;
-            this.capacityTokens = capacityTokens;
         }
 
         CompletableFuture<Void> waited() {
@@ -462,7 +459,7 @@ public final class GatewayBenchmark {
         }
 
         int[] answer() {
-            int[] tokens = new int[answerTokens];
+            int[] tokens = new int[ANSWER_TOKENS];
             Arrays.fill(tokens, TOKEN);
             return tokens;
         }
@@ -489,7 +486,7 @@ public final class GatewayBenchmark {
 
         @Override
         public int capacityTokens() {
-            return capacityTokens;
+            return POSITIONS;
         }
 
         @Override
