@@ -48,9 +48,4 @@ public record BrokerConfig(
     public BrokerConfig withPort(int otherPort) {
         return new BrokerConfig(otherPort, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs, durability);
     }
-
-    /** The same with another durability. */
-    public BrokerConfig withDurability(Durability other) {
-        return new BrokerConfig(port, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs, other);
-    }
 }
