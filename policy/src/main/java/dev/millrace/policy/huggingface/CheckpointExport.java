@@ -9,15 +9,20 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.security.MessageDigest;
 import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.commons.codec.digest.DigestUtils;
 
 /**
  * Writes a decoder as a new Hugging Face directory, completely or not at all.
@@ -28,6 +33,9 @@ import java.util.stream.Stream;
 public final class CheckpointExport {
     /** The types that a decoder can be written in, as safetensors files name them. */
     public static final Set<String> TYPES = Set.of("F32", "BF16", "F16");
+
+    /** File of a directory that {@link #deltaTo} writes. */
+    public static final String DELTA = "delta.safetensors";
 
     private static final String HEAD = "lm_head.weight";
     private static final String EMBEDDING = "model.embed_tokens.weight";
@@ -176,6 +184,51 @@ public final class CheckpointExport {
             write(partial);
             Files.writeString(partial.resolve("README.md"), card);
         });
+    }
+
+    /** SHA-256 over the bytes of all tensors, file by file in their order, as lower-case hex. */
+    public String sha256() throws IOException {
+        MessageDigest digest = DigestUtils.getSha256Digest();
+        for (List<SafetensorsWriter.Tensor> file : tensorsByFile().values()) {
+            for (SafetensorsWriter.Tensor tensor : file) {
+                tensor.each(digest::update);
+            }
+        }
+        return HexFormat.of().formatHex(digest.digest());
+    }
+
+    /**
+     * Writes a new directory with {@value #DELTA}: what changed since an earlier version, bit by bit of the type. A
+     * tensor with changes is there as {@code NAME.indices} and {@code NAME.values}, or under its own name where that takes
+     * fewer bytes.
+     *
+     * @param directory must not be there
+     * @param base of the same shape, types and files
+     * @return how many elements changed; empty, and nothing is written, if the changes take as many bytes as all tensors
+     */
+    public OptionalLong deltaTo(Path directory, CheckpointExport base) throws IOException {
+        Iterator<SafetensorsWriter.Tensor> befores =
+                base.tensorsByFile().values().stream().flatMap(List::stream).iterator();
+        List<SafetensorsWriter.Entry> entries = new ArrayList<>();
+        long changed = 0;
+        for (List<SafetensorsWriter.Tensor> file : tensorsByFile().values()) {
+            for (SafetensorsWriter.Tensor now : file) {
+                SafetensorsWriter.Tensor before = befores.next();
+                long count = SafetensorsWriter.Changes.count(before, now);
+                changed += count;
+                if (SafetensorsWriter.Changes.bytes(now, count) >= now.bytes()) {
+                    entries.add(now);
+                } else if (count > 0) {
+                    entries.add(new SafetensorsWriter.Changes(before, now, count, true));
+                    entries.add(new SafetensorsWriter.Changes(before, now, count, false));
+                }
+            }
+        }
+        if (entries.stream().mapToLong(SafetensorsWriter.Entry::bytes).sum() >= bytes()) {
+            return OptionalLong.empty();
+        }
+        NewDirectory.write(directory, partial -> SafetensorsWriter.write(partial.resolve(DELTA), entries));
+        return OptionalLong.of(changed);
     }
 
     private void write(Path into) throws IOException {

@@ -22,13 +22,33 @@ final class SafetensorsWriter {
 
     private SafetensorsWriter() {}
 
+    /** Takes the bytes of an entry, a block at a time; the block is reused. */
+    @FunctionalInterface
+    interface Sink {
+        void take(ByteBuffer block) throws IOException;
+    }
+
+    /** An entry of a file. */
+    sealed interface Entry permits Tensor, Changes {
+        String name();
+
+        List<Long> dims();
+
+        String type();
+
+        long bytes();
+
+        /** Passes on all of its bytes, in order. */
+        void each(Sink sink) throws IOException;
+    }
+
     /**
      * A tensor to write.
      *
      * @param type   F32, or F16 or BF16, to which values are rounded, ties to even
      * @param values one behind the other, each from position to limit; not changed
      */
-    record Tensor(String name, List<Long> dims, String type, List<FloatBuffer> values) {
+    record Tensor(String name, List<Long> dims, String type, List<FloatBuffer> values) implements Entry {
         /** Returns a whole tensor, joined from the pieces that hold it in the set. */
         static Tensor of(WholeTensor whole, String name, String type, TensorSet from) {
             return new Tensor(
@@ -40,21 +60,160 @@ final class SafetensorsWriter {
                             .toList());
         }
 
-        long bytes() {
-            return values.stream().mapToLong(FloatBuffer::remaining).sum()
-                    * (type.equals("F32") ? Float.BYTES : Short.BYTES);
+        long elements() {
+            return values.stream().mapToLong(FloatBuffer::remaining).sum();
+        }
+
+        int width() {
+            return type.equals("F32") ? Float.BYTES : Short.BYTES;
+        }
+
+        @Override
+        public long bytes() {
+            return elements() * width();
+        }
+
+        @Override
+        public void each(Sink sink) throws IOException {
+            ToBits bits = toBits();
+            int width = width();
+            ByteBuffer block = block();
+            for (FloatBuffer part : values) {
+                FloatBuffer left = part.duplicate();
+                while (left.hasRemaining()) {
+                    while (left.hasRemaining() && block.hasRemaining()) {
+                        put(block, bits.of(left.get()), width);
+                    }
+                    sink.take(block.flip());
+                    block.clear();
+                }
+            }
+        }
+
+        /** @throws CheckpointException from the function, if a value is larger than the type holds */
+        private ToBits toBits() {
+            return switch (type) {
+                case "F32" -> Float::floatToRawIntBits;
+                case "F16" -> value -> inRange(floatToHalf(value), 0x7c00, value);
+                default -> value -> inRange(Bfloat16.of(value), 0x7f80, value);
+            };
+        }
+
+        private int inRange(short bits, int infinity, float value) {
+            if ((bits & 0x7fff) >= infinity) {
+                throw new CheckpointException(
+                        name + " has " + value + ", which " + type + " cannot hold; write the checkpoint as F32");
+            }
+            return bits;
+        }
+    }
+
+    /** A value as a type has it, in the low bits. */
+    @FunctionalInterface
+    private interface ToBits {
+        int of(float value);
+    }
+
+    /**
+     * The elements in which a tensor differs from an earlier one, in rising order: their places in the flattened tensor as
+     * {@code NAME.indices}, or their bits now as {@code NAME.values}.
+     *
+     * @param before of the same name, dims and type, in pieces of the same lengths
+     * @param count  as {@link #count} gives it
+     */
+    record Changes(Tensor before, Tensor now, long count, boolean places) implements Entry {
+        /** In how many elements the bits differ. */
+        static long count(Tensor before, Tensor now) throws IOException {
+            long[] count = {0};
+            scan(before, now, (place, bits) -> count[0]++);
+            return count[0];
+        }
+
+        /** Bytes of places and values together. */
+        static long bytes(Tensor now, long count) {
+            return count * ((isLong(now) ? Long.BYTES : Integer.BYTES) + now.width());
+        }
+
+        private static boolean isLong(Tensor tensor) {
+            return tensor.elements() > Integer.MAX_VALUE;
+        }
+
+        @Override
+        public String name() {
+            return now.name() + (places ? ".indices" : ".values");
+        }
+
+        @Override
+        public List<Long> dims() {
+            return List.of(count);
+        }
+
+        @Override
+        public String type() {
+            return !places ? now.type() : isLong(now) ? "I64" : "I32";
+        }
+
+        @Override
+        public long bytes() {
+            return count * (!places ? now.width() : isLong(now) ? Long.BYTES : Integer.BYTES);
+        }
+
+        @Override
+        public void each(Sink sink) throws IOException {
+            ByteBuffer block = block();
+            boolean isLong = isLong(now);
+            int width = now.width();
+            scan(before, now, (place, bits) -> {
+                if (!places) {
+                    put(block, bits, width);
+                } else if (isLong) {
+                    block.putLong(place);
+                } else {
+                    block.putInt((int) place);
+                }
+                if (!block.hasRemaining()) {
+                    sink.take(block.flip());
+                    block.clear();
+                }
+            });
+            sink.take(block.flip());
+        }
+
+        @FunctionalInterface
+        private interface Change {
+            void at(long place, int bits) throws IOException;
+        }
+
+        private static void scan(Tensor before, Tensor now, Change change) throws IOException {
+            ToBits old = before.toBits();
+            ToBits bits = now.toBits();
+            long place = 0;
+            for (int part = 0; part < now.values().size(); part++) {
+                FloatBuffer from = before.values().get(part).duplicate();
+                FloatBuffer to = now.values().get(part).duplicate();
+                for (; to.hasRemaining(); place++) {
+                    float was = from.get();
+                    float is = to.get();
+                    if (Float.floatToRawIntBits(was) != Float.floatToRawIntBits(is)) {
+                        int next = bits.of(is);
+                        if (old.of(was) != next) { // rounding may make them the same
+                            change.at(place, next);
+                        }
+                    }
+                }
+            }
         }
     }
 
     /** @throws CheckpointException if a value is larger than the type holds */
-    static void write(Path path, List<Tensor> tensors) throws IOException {
+    static void write(Path path, List<? extends Entry> entries) throws IOException {
         ObjectNode header = JSON.createObjectNode();
         header.putObject("__metadata__").put("format", "pt");
         long offset = 0;
-        for (Tensor tensor : tensors) {
-            ObjectNode entry = header.putObject(tensor.name()).put("dtype", tensor.type());
-            tensor.dims().forEach(entry.putArray("shape")::add);
-            entry.putArray("data_offsets").add(offset).add(offset += tensor.bytes());
+        for (Entry entry : entries) {
+            ObjectNode described = header.putObject(entry.name()).put("dtype", entry.type());
+            entry.dims().forEach(described.putArray("shape")::add);
+            described.putArray("data_offsets").add(offset).add(offset += entry.bytes());
         }
         byte[] json = JSON.writeValueAsBytes(header);
         int padded = (json.length + LENGTH_BYTES - 1) / LENGTH_BYTES * LENGTH_BYTES; // tensors begin on a multiple of 8
@@ -68,37 +227,23 @@ final class SafetensorsWriter {
         try (FileChannel channel = FileChannel.open(
                 path, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE)) {
             writeAll(channel, front.flip());
-            ByteBuffer block = ByteBuffer.allocate(BLOCK_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-            for (Tensor tensor : tensors) {
-                for (FloatBuffer part : tensor.values()) {
-                    FloatBuffer values = part.duplicate();
-                    while (values.hasRemaining()) {
-                        fill(block.clear(), values, tensor);
-                        writeAll(channel, block.flip());
-                    }
-                }
+            for (Entry entry : entries) {
+                entry.each(block -> writeAll(channel, block));
             }
             channel.force(true);
         }
     }
 
-    private static void fill(ByteBuffer block, FloatBuffer values, Tensor tensor) {
-        while (values.hasRemaining() && block.hasRemaining()) {
-            float value = values.get();
-            switch (tensor.type()) {
-                case "F32" -> block.putFloat(value);
-                case "F16" -> block.putShort(inRange(floatToHalf(value), 0x7c00, value, tensor));
-                default -> block.putShort(inRange(Bfloat16.of(value), 0x7f80, value, tensor));
-            }
-        }
+    private static ByteBuffer block() {
+        return ByteBuffer.allocate(BLOCK_BYTES).order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    private static short inRange(short bits, int infinity, float value, Tensor tensor) {
-        if ((bits & 0x7fff) >= infinity) {
-            throw new CheckpointException(tensor.name() + " has " + value + ", which " + tensor.type()
-                    + " cannot hold; write the checkpoint as F32");
+    private static void put(ByteBuffer block, int bits, int width) {
+        if (width == Float.BYTES) {
+            block.putInt(bits);
+        } else {
+            block.putShort((short) bits);
         }
-        return bits;
     }
 
     /** binary32 to IEEE 754 binary16, ties to even. */
