@@ -150,7 +150,7 @@ public final class ModelExport {
         }
     }
 
-    private Start start(PolicyFeed feed, PolicyVersion manifest, Weights weights) {
+    Start start(PolicyFeed feed, PolicyVersion manifest, Weights weights) {
         String checkpoint = config.model().checkpoint();
         Optional<String> sha256 = first(feed);
         Optional<String> lack = checkpoint.isEmpty()
