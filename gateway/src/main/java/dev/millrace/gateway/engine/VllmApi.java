@@ -190,7 +190,8 @@ final class VllmApi implements EngineApi {
         return switch (reason) {
             case "length" -> true;
             case "stop" -> false;
-            case "abort" -> throw EngineException.failed("vLLM gave the answer up (finish_reason abort)");
+            case "abort", "error" ->
+                throw EngineException.failed("vLLM gave the answer up (finish_reason " + reason + ")");
             default ->
                 throw EngineException.untrue("an answer ends with finish_reason stop or length: '" + reason + "'");
         };

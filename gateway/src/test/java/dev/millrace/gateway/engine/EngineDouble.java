@@ -70,6 +70,8 @@ public abstract class EngineDouble implements AutoCloseable {
         LACKS_A_LOG_PROB,
         /** It has another prompt than it was given. */
         REWRITES_PROMPTS,
+        /** It ends answers without a result, as for want of memory. */
+        GIVES_UP,
         /** It does not say which version sampled what. */
         NAMES_NO_VERSIONS
     }

@@ -385,6 +385,27 @@ class RemoteTurnEngineTest {
                 .isEqualTo(2);
     }
 
+    @ParameterizedTest
+    @EnumSource(
+            value = EngineKind.class,
+            names = {"VLLM", "SGLANG"})
+    void shouldTryAgainWhereTheEngineGivesAnAnswerUp(EngineKind kind) throws Exception {
+        EngineDouble other = started(kind, EngineLogProbs.PROCESSED);
+        RemoteTurnEngine engine = engine(kind, other, WeightUpdate.IN_FLIGHT, CacheOnSwap.RECOMPUTE);
+        answer(engine, order(1, 1, List.of(), 0));
+        other.fault(Fault.GIVES_UP);
+        for (int i = 0; i < 10; i++) {
+            assertThatThrownBy(() -> answer(engine, order(1, 3, List.of(), 0)))
+                    .cause()
+                    .isInstanceOfSatisfying(
+                            EngineException.class, e -> assertThat(e.kind()).isEqualTo(EngineException.Kind.FAILED))
+                    .hasMessageMatching("(vLLM|SGLang) gave the answer up \\(finish_reason (error|abort)\\)");
+        }
+        other.fault(Fault.NONE);
+        assertThat(answer(engine, order(1, 3, List.of(), 0)).tokens()).hasSize(3);
+        engine.requireAlive();
+    }
+
     @Test
     void shouldEndWhereNoAnswerCanBeTrue() throws Exception {
         EngineDouble other = started(EngineKind.SGLANG, EngineLogProbs.PROCESSED);

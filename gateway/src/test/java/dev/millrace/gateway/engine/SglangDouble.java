@@ -120,7 +120,8 @@ public final class SglangDouble extends EngineDouble {
                         .addNull();
             }
         }
-        meta.putObject("finish_reason").put("type", sampled.isCutOff() ? "length" : "stop");
+        meta.putObject("finish_reason")
+                .put("type", fault() == Fault.GIVES_UP ? "abort" : sampled.isCutOff() ? "length" : "stop");
         meta.put("prompt_tokens", fault() == Fault.REWRITES_PROMPTS ? prompt.length + 1 : prompt.length)
                 .put("completion_tokens", sampled.tokens().length)
                 .put("cached_tokens", 0)

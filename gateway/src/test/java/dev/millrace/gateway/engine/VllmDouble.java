@@ -138,7 +138,7 @@ public final class VllmDouble extends EngineDouble {
         Sampled sampled = sampled(body.get("prompt"), body);
         answer.put("object", "text_completion").put("model", "policy");
         ObjectNode choice = answer.putArray("choices").addObject();
-        choice.put("index", 0).put("text", "").put("finish_reason", sampled.isCutOff() ? "length" : "stop");
+        choice.put("index", 0).put("text", "").put("finish_reason", finishReason(sampled));
         int[] prompt = ints(body.get("prompt"));
         putAll(choice.putArray("prompt_token_ids"), prompt, fault() == Fault.REWRITES_PROMPTS);
         putAll(choice.putArray("token_ids"), sampled.tokens(), false);
@@ -147,6 +147,10 @@ public final class VllmDouble extends EngineDouble {
             logProbs.add(sampled.logProbs()[i]);
         }
         answer.putObject("usage").put("prompt_tokens", prompt.length).put("completion_tokens", sampled.tokens().length);
+    }
+
+    private String finishReason(Sampled sampled) {
+        return fault() == Fault.GIVES_UP ? "error" : sampled.isCutOff() ? "length" : "stop";
     }
 
     private void generate(JsonNode body, ObjectNode answer) {
@@ -161,7 +165,7 @@ public final class VllmDouble extends EngineDouble {
         Sampled sampled = sampled(body.get("token_ids"), body.get("sampling_params"));
         answer.put("output_mode", "tokens");
         ObjectNode choice = answer.putArray("choices").addObject();
-        choice.put("index", 0).put("finish_reason", sampled.isCutOff() ? "length" : "stop");
+        choice.put("index", 0).put("finish_reason", finishReason(sampled));
         putAll(choice.putArray("token_ids"), sampled.tokens(), false);
         ArrayNode content = choice.putObject("logprobs").putArray("content");
         for (int i = fault() == Fault.LACKS_A_LOG_PROB ? 1 : 0; i < sampled.logProbs().length; i++) {
