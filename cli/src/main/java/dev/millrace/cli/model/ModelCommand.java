@@ -10,13 +10,19 @@ import picocli.CommandLine.Spec;
         name = "model",
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "Inspects model directories, exports versions as such, and merges adapters.",
-        subcommands = {InspectCommand.class, ExportModelCommand.class, MergeCommand.class, CommandLine.HelpCommand.class
+        description = "Inspects model directories, exports or publishes versions, and merges adapters.",
+        subcommands = {
+            InspectCommand.class,
+            ExportModelCommand.class,
+            PublishModelCommand.class,
+            MergeCommand.class,
+            CommandLine.HelpCommand.class
         },
         footer = {
             "",
             "millrace model inspect models/Qwen2.5-0.5B",
             "millrace model export --run-dir runs/<run id> --version 40 --to my-model",
+            "millrace model publish --bootstrap-servers kafka:9092 --run my-run --to /shared/versions --follow",
             "millrace model merge my-adapter --base models/Qwen2.5-0.5B --to my-model"
         })
 public final class ModelCommand implements Runnable {
@@ -25,6 +31,6 @@ public final class ModelCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "inspect, export or merge is missing");
+        throw new CommandLine.ParameterException(spec.commandLine(), "inspect, export, publish or merge is missing");
     }
 }

@@ -1,0 +1,114 @@
+package dev.millrace.cli.model;
+
+import dev.millrace.cli.StopSignals;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.report.Lines;
+import dev.millrace.runtime.pipeline.ModelPublication;
+import dev.millrace.runtime.pipeline.ModelPublication.Plan;
+import dev.millrace.runtime.report.AuditedRun;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.OptionalLong;
+import java.util.concurrent.Callable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace model publish}: the versions of a run in a folder, for engines and programs without Kafka. */
+@Command(
+        name = "publish",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Writes the versions of a run into a folder as immutable files, full or as a delta, each with a "
+                + "manifest. Engines and programs follow the folder without Kafka. Reads the run only. Started again, "
+                + "it goes on where the folder ends.",
+        footer = {
+            "",
+            "millrace model publish --run-dir runs/<run id> --to versions",
+            "millrace model publish --bootstrap-servers kafka:9092 --run my-run --to /shared/versions --follow --keep 2",
+            "",
+            "Exit codes: 0 the folder is up to date, or --follow was stopped; 1 a failure; 2 a mistake in the command line."
+        })
+public final class PublishModelCommand implements Callable<Integer> {
+    @Option(
+            names = "--to",
+            paramLabel = "DIR",
+            required = true,
+            description = "Folder, new or of an earlier publication of the same run.")
+    private Path to;
+
+    @Option(names = "--follow", description = "Wait for further versions. Ends with Ctrl-C.")
+    private boolean follow;
+
+    @Option(
+            names = "--from-version",
+            paramLabel = "V",
+            description = "First version of a new folder (default: the newest).")
+    private Long from;
+
+    @Option(
+            names = "--full-every",
+            paramLabel = "N",
+            description = "One version in N is full, and any whose delta would not be smaller (default: "
+                    + "${DEFAULT-VALUE}).")
+    private int fullEvery = 10;
+
+    @Option(
+            names = "--keep",
+            paramLabel = "N",
+            description = "Full versions to keep, with the deltas after them (default: all).")
+    private Integer keep;
+
+    @Option(
+            names = "--dtype",
+            paramLabel = "TYPE",
+            description = "float32, bfloat16 or float16; default: the versions' own, bit for bit.")
+    private ExportModelCommand.Type type;
+
+    @Mixin
+    private RunOptions run;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws Exception {
+        require("--full-every", fullEvery);
+        require("--keep", keep == null ? 1 : keep);
+        PrintWriter out = spec.commandLine().getOut();
+        Plan plan = new Plan(
+                to,
+                Optional.ofNullable(type).map(given -> given.name),
+                fullEvery,
+                keep == null ? OptionalInt.empty() : OptionalInt.of(keep));
+        try (AuditedRun audited = run.open();
+                ModelPublication publication = new ModelPublication(audited.connection(), audited.config(), plan)) {
+            say(out, "versions of " + audited.title() + ", to " + to);
+            return StopSignals.during(
+                    () -> {
+                        publication.run(
+                                from == null ? OptionalLong.empty() : OptionalLong.of(from),
+                                follow,
+                                sentence -> say(out, sentence));
+                        return 0;
+                    },
+                    publication::stop);
+        }
+    }
+
+    private void require(String option, int value) {
+        if (value < 1) {
+            throw new CommandLine.ParameterException(spec.commandLine(), option + " must be at least 1: " + value);
+        }
+    }
+
+    private static void say(PrintWriter out, String text) {
+        Lines.wrapped("  ", text).forEach(out::println);
+        out.flush();
+    }
+}
