@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 /**
  * Reverse-mode differentiation of a graph: appends the nodes that compute {@code d(sum of seed * result) / d leaf}.
  *
- * <p>Works on any graph made of the operators in {@link GradientRules}; an operator on the way from a leaf to a result that
+ * <p>Works on any graph made of the operators in {@code GradientRules}; an operator on the way from a leaf to a result that
  * has no rule is refused by name. Gradients flow through float32 values only.
  */
 public final class ReverseMode {

@@ -1,6 +1,6 @@
 /**
- * Reverse-mode differentiation of ONNX graphs: one rule per operator in {@link dev.millrace.policy.autodiff.GradientRules},
- * one walk in {@link dev.millrace.policy.autodiff.ReverseMode}. What is emitted is ordinary ONNX again.
+ * Reverse-mode differentiation of ONNX graphs: one rule per operator and one walk, both in
+ * {@link dev.millrace.policy.autodiff.ReverseMode}. What is emitted is ordinary ONNX again.
  */
 @NullMarked
 package dev.millrace.policy.autodiff;
