@@ -3,6 +3,7 @@ package dev.millrace.corrections.algorithm;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.Distillation;
 import dev.millrace.corrections.advantage.SoftMaximum;
+import dev.millrace.corrections.advantage.TrackedBaseline;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.length.PassAtKFigure;
 import dev.millrace.corrections.m2po.M2po;
@@ -104,6 +105,7 @@ public record Algorithm(
         requireAdvantage(objective, advantage);
         requireOneSign(objective, advantage, kl);
         requireRewardsRead(advantage, rewards, kl);
+        requireRewardsAsTheyCame(advantage, rewards, kl);
         requireRatios(objective, weights, ess);
         if (mode == Mode.BYPASS) {
             requireNothingCompared(rewards, advantage, rejection, masks, objective, weights, ess);
@@ -212,16 +214,30 @@ public record Algorithm(
         if (!(advantage instanceof Distillation distillation && distillation.outcomeWeight() == 0)) {
             return;
         }
-        Optional<String> shaping = kl instanceof KlConfig.InReward
+        shaping(rewards, kl).ifPresent(shapes -> {
+            throw new IllegalArgumentException("advantage.kind=distillation reads no rewards at outcome_weight=0, and "
+                    + shapes + " changes them; raise advantage.outcome_weight, or leave the latter out");
+        });
+    }
+
+    private static void requireRewardsAsTheyCame(AdvantageEstimator advantage, List<RewardStage> rewards, KlConfig kl) {
+        if (advantage instanceof TrackedBaseline) {
+            shaping(rewards, kl).ifPresent(shapes -> {
+                throw new IllegalArgumentException("advantage.kind=" + advantage.name()
+                        + " tracks rewards as they came, and " + shapes
+                        + " changes them; leave the latter out, or choose another advantage.kind");
+            });
+        }
+    }
+
+    /** The first setting that changes rewards. */
+    private static Optional<String> shaping(List<RewardStage> rewards, KlConfig kl) {
+        return kl instanceof KlConfig.InReward
                 ? Optional.of("kl.kind=in_reward")
                 : rewards.stream()
                         .filter(stage -> !(stage instanceof PassAtKFigure))
                         .map(stage -> "rewards: " + stage.name())
                         .findFirst();
-        shaping.ifPresent(shapes -> {
-            throw new IllegalArgumentException("advantage.kind=distillation reads no rewards at outcome_weight=0, and "
-                    + shapes + " changes them; raise advantage.outcome_weight, or leave the latter out");
-        });
     }
 
     private static void requirePenaltyWeighedOnce(KlConfig kl, Mode mode, Objective objective, WeightStage weights) {

@@ -167,6 +167,41 @@ public final class StageFacts {
         return (double[]) get(StageInput.GRADIENT_NORMS);
     }
 
+    /** One per sequence: its key, equal for equal {@link StageInput#PROMPTS} or {@link StageInput#TASKS}. */
+    public List<String> keys(StageInput input) {
+        requireKeys(input);
+        @SuppressWarnings("unchecked") // the builder takes nothing else under these names
+        List<String> keys = (List<String>) get(input);
+        return keys;
+    }
+
+    /** One per sequence. */
+    public List<TrackedValue> baselines() {
+        @SuppressWarnings("unchecked") // the builder takes nothing else under this name
+        List<TrackedValue> baselines = (List<TrackedValue>) get(StageInput.BASELINES);
+        return baselines;
+    }
+
+    /**
+     * What a key's earlier rewards amount to.
+     *
+     * @param key that it is kept for
+     * @param value before the batch; finite
+     */
+    public record TrackedValue(String key, double value) {
+        public TrackedValue {
+            if (!Double.isFinite(value)) {
+                throw new IllegalArgumentException("a baseline must be finite: key=" + key + ", value=" + value);
+            }
+        }
+    }
+
+    private static void requireKeys(StageInput input) {
+        if (input != StageInput.PROMPTS && input != StageInput.TASKS) {
+            throw new IllegalArgumentException("not one key per sequence: " + input);
+        }
+    }
+
     private Object get(StageInput input) {
         return Optional.ofNullable(known.get(input)).orElseThrow(() -> new AbsentInputException(input));
     }
@@ -289,6 +324,19 @@ public final class StageFacts {
         /** One per sequence. */
         public Builder gradientNorms(double[] norms) {
             return know(StageInput.GRADIENT_NORMS, perSequence(StageInput.GRADIENT_NORMS.text(), norms, norms.length));
+        }
+
+        /** One per sequence. */
+        public Builder keys(StageInput input, List<String> keys) {
+            requireKeys(input);
+            return know(input, perSequence(input.text(), List.copyOf(keys), keys.size()));
+        }
+
+        /** One per sequence. */
+        public Builder baselines(List<TrackedValue> baselines) {
+            return know(
+                    StageInput.BASELINES,
+                    perSequence(StageInput.BASELINES.text(), List.copyOf(baselines), baselines.size()));
         }
 
         /** The facts so far. */

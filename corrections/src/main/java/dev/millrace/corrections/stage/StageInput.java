@@ -37,7 +37,13 @@ public enum StageInput {
     /** Which tokens were forced on the sampler, or not sampled freely. */
     FORCED_TOKENS("forced tokens"),
     /** The norm of each sequence's gradient at the start of the step; only a learner knows it. */
-    GRADIENT_NORMS("gradient norms");
+    GRADIENT_NORMS("gradient norms"),
+    /** Which sequences have the same prompt, over all batches. */
+    PROMPTS("prompts"),
+    /** The key of each sequence's task. */
+    TASKS("task keys"),
+    /** What earlier batches left to compare each sequence's reward with. */
+    BASELINES("baselines of earlier batches");
 
     private final String text;
 
