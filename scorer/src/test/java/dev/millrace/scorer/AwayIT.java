@@ -236,7 +236,7 @@ class AwayIT {
         for (int sample = 0; sample < 8; sample++) {
             String group = "0-" + sample / 4;
             entries.add(new BatchEntry(
-                    group + "/" + sample % 4, group, 0, 0L, 0, 0L, 1.0, 0.5, 0L, 3, null, null, null, null));
+                    group + "/" + sample % 4, group, 0, 0L, 0, 0L, 1.0, 0.5, 0L, 3, null, null, null, null, null));
         }
         LearnerBatch batch = LearnerBatch.newBuilder()
                 .setRunId(run.connection().run().runId())

@@ -765,7 +765,7 @@ class StalenessControllerIT {
         for (String group : groups) {
             for (int sample = 0; sample < 4; sample++) {
                 entries.add(new BatchEntry(
-                        group + "/" + sample, group, 0, 0L, 0, 0L, reward, 0.5, 0L, 3, null, null, null, null));
+                        group + "/" + sample, group, 0, 0L, 0, 0L, reward, 0.5, 0L, 3, null, null, null, null, null));
             }
         }
         LearnerBatch batch = LearnerBatch.newBuilder()

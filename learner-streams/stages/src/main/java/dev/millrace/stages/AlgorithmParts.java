@@ -5,6 +5,7 @@ import dev.millrace.api.catalogue.Door;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.advantage.BatchMean;
 import dev.millrace.corrections.advantage.Distillation;
+import dev.millrace.corrections.advantage.EmaBaseline;
 import dev.millrace.corrections.advantage.FailureDistillation;
 import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.Gdpo;
@@ -23,6 +24,7 @@ import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
 import dev.millrace.corrections.advantage.TokenPreservingGrpo;
+import dev.millrace.corrections.advantage.ValueTracker;
 import dev.millrace.corrections.filter.BatchDivergenceFilter;
 import dev.millrace.corrections.filter.BinaryKlMask;
 import dev.millrace.corrections.filter.DivergenceFilterMask;
@@ -144,6 +146,14 @@ public final class AlgorithmParts implements BuiltIn {
                             FailureDistillation.defaults(),
                             "a teacher's log-probs for wrong answers to hard prompts, the reward for the rest"),
                     kind("batch_mean", BatchMean.defaults(), "the reward against the mean of the batch"),
+                    kind(
+                            "value_tracker",
+                            ValueTracker.defaults(),
+                            "the reward against the success rate of its prompt over earlier batches, whitened over the batch"),
+                    kind(
+                            "ema_baseline",
+                            EmaBaseline.defaults(),
+                            "the reward against the moving average of earlier rewards of its task or prompt"),
                     kind("gae", Gae.defaults(), "generalised advantages of recorded values"),
                     kind(
                             "optimal_token_baseline",

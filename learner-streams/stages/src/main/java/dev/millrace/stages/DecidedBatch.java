@@ -3,6 +3,7 @@ package dev.millrace.stages;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.corrections.staleness.StalenessSummary;
 import dev.millrace.schemas.BatchEntry;
@@ -106,7 +107,10 @@ public final class DecidedBatch {
                                 .setTokenLevelAdvantages(ofSequence(perToken, left, sequence))
                                 .build())
                         .orElse(null),
-                recordWeights ? ofSequence(decision.weights(), left, sequence) : null);
+                recordWeights ? ofSequence(decision.weights(), left, sequence) : null,
+                facts.has(StageInput.BASELINES)
+                        ? BaselineMemory.recorded(facts.baselines().get(sequence))
+                        : null);
     }
 
     private static ByteBuffer ofSequence(float[] packed, TokenBatch tokens, int sequence) {

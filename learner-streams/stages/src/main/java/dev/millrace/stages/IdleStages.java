@@ -19,7 +19,7 @@ import java.util.Set;
 public final class IdleStages {
     /** Stages that only measure, and weights of 1: there is nothing that they could change. */
     private static final Set<String> OBSERVERS =
-            Set.of("order", "second_moment", "ess", "none", "length_trap", "pass_at_k", "pass_at_k_figure");
+            Set.of("order", "memory", "second_moment", "ess", "none", "length_trap", "pass_at_k", "pass_at_k_figure");
 
     /** After how many steps a stage is named unless one says otherwise. */
     public static final int STEPS = 50;

@@ -42,6 +42,9 @@ public final class RecordedFacts {
                 .addTo(StageFacts.of(
                         tokens,
                         trajectories.stream().mapToDouble(Trajectory::getReward).toArray()));
+        if (inputs.contains(StageInput.BASELINES)) {
+            BaselineMemory.addRecorded(facts, batch.getEntries());
+        }
         return TrajectoryNotes.addTo(
                         facts,
                         tokens,

@@ -12,9 +12,12 @@ import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -32,7 +35,8 @@ import org.jspecify.annotations.Nullable;
  *       turns are the policy's, counted from 0, and a reward between two of them belongs to the former;
  *   <li>{@link StageInput#GREEDY_REWARDS}: a double;
  *   <li>{@link StageInput#REWARD_COMPONENTS}: a map;
- *   <li>{@link StageInput#DISTRIBUTIONS}: the two records, by trained token.
+ *   <li>{@link StageInput#DISTRIBUTIONS}: the two records, by trained token;
+ *   <li>{@link StageInput#PROMPTS} and {@link StageInput#TASKS}: a key.
  * </ul>
  *
  * <p>Immutable; arrays must not be written.
@@ -59,10 +63,14 @@ public final class TrajectoryNotes {
             StageInput.TURNS,
             StageInput.TURN_REWARDS,
             StageInput.REWARD_COMPONENTS,
-            StageInput.DISTRIBUTIONS);
+            StageInput.DISTRIBUTIONS,
+            StageInput.PROMPTS,
+            StageInput.TASKS);
 
     /** A map of a few names, about. */
     private static final int COMPONENTS_BYTES = 256;
+
+    private static final int PROMPT_KEY_BYTES = 16;
 
     private final int tokens;
     private final Map<StageInput, Object> known;
@@ -122,8 +130,21 @@ public final class TrajectoryNotes {
                 trajectory.getTopLogProbs() == null || trajectory.getProximalTopLogProbs() == null
                         ? null
                         : new Pair(trajectory.getTopLogProbs(), trajectory.getProximalTopLogProbs());
+            case PROMPTS -> promptKey(trajectory.getPromptTokens());
+            case TASKS -> trajectory.getTaskKey();
             default -> throw new IllegalArgumentException("no trajectory has " + input.text());
         };
+    }
+
+    /** The first 128 bits of the SHA-256 of a prompt's packed tokens, in hexadecimal. */
+    private static String promptKey(ByteBuffer tokens) {
+        try {
+            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+            sha256.update(tokens.duplicate());
+            return HexFormat.of().formatHex(sha256.digest(), 0, PROMPT_KEY_BYTES);
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java platform has SHA-256", e);
+        }
     }
 
     private static float @Nullable [] floats(@Nullable ByteBuffer packed) {
@@ -228,6 +249,12 @@ public final class TrajectoryNotes {
             facts.turnRewards(members.stream()
                     .map(member -> member.get(input, double[].class))
                     .toArray(double[][]::new));
+        } else if (input == StageInput.PROMPTS || input == StageInput.TASKS) {
+            facts.keys(
+                    input,
+                    members.stream()
+                            .map(member -> member.get(input, String.class))
+                            .toList());
         } else if (input == StageInput.REWARD_COMPONENTS) {
             List<Map<String, Double>> components = new ArrayList<>();
             for (TrajectoryNotes member : members) {

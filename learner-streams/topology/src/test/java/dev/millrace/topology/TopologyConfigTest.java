@@ -52,7 +52,7 @@ class TopologyConfigTest {
     @Test
     void shouldRefuseImpossibleValuesNamingTheKey() {
         refused("sequences must be at least 1", () -> new BatchConfig(0, 0, BatchConfig.Order.COMPLETION, 0, false));
-        refused("min_size must be at least 2", () -> new GroupsConfig(1, 1, 1, 1, ZeroVariance.KEEP));
+        refused("min_size must be at least 1", () -> new GroupsConfig(1, 0, 1, 1, ZeroVariance.KEEP));
         refused("deadline_ms must be at least 1", () -> new GroupsConfig(0, 2, 1, 1, ZeroVariance.KEEP));
         refused(
                 "closed_retention_ms must be at least deadline_ms 5",

@@ -339,6 +339,13 @@ public final class TopologyHarness implements AutoCloseable {
         return List.copyOf(all.subList(from, all.size()));
     }
 
+    /** What was written to a store's changelog since the last call. */
+    public List<TestRecord<byte[], byte[]>> changelog(String store) {
+        return driver.createOutputTopic(
+                        "harness-" + store + "-changelog", new ByteArrayDeserializer(), new ByteArrayDeserializer())
+                .readRecordsToList();
+    }
+
     /** The wall clock, which only {@link #idle} moves. */
     public long wallClockMs() {
         return START.plus(idled).toEpochMilli();

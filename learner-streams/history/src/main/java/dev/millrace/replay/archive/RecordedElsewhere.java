@@ -304,6 +304,7 @@ public final class RecordedElsewhere {
                 null,
                 null,
                 null,
+                null,
                 null);
     }
 

@@ -181,6 +181,10 @@ final class StepMembers {
         return Optional.of(weights);
     }
 
+    List<BatchEntry> entries() {
+        return members.stream().map(Member::entry).toList();
+    }
+
     BatchEntry entry(int member) {
         return members.get(member).entry();
     }

@@ -25,6 +25,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.StageReport;
+import dev.millrace.stages.BaselineMemory;
 import dev.millrace.stages.MemberLogProbs;
 import dev.millrace.stages.StageReports;
 import dev.millrace.stages.TrajectoryNotes;
@@ -154,6 +155,9 @@ final class StepStart {
             new MemberLogProbs(members.behavior(), old, proximal).addTo(facts);
         }
         TrajectoryNotes.addTo(facts, members.own(), members.notes(inputs));
+        if (inputs.contains(StageInput.BASELINES)) {
+            BaselineMemory.addRecorded(facts, members.entries());
+        }
         if (reference != null) {
             facts.vector(StageInput.REFERENCE, reference);
         }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.advantage.EmaBaseline;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.algorithm.Algorithm;
@@ -55,6 +56,7 @@ import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
+import dev.millrace.schemas.RecordedBaseline;
 import dev.millrace.schemas.StageReport;
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.Trajectory;
@@ -138,6 +140,37 @@ class StepStartTest {
                 .containsExactly("staleness", "token_tis", "grpo", "rollout_correction", "second_moment", "ess");
         assertThat(report.tokensTrained()).isEqualTo(trainedTokens());
         assertThat(report.entries()).hasSize(8).allMatch(entry -> entry.getMaskedBy() == null);
+    }
+
+    @Test
+    void shouldCompareRewardsWithTheBaselinesThatTheBatchRecorded() {
+        List<BatchEntry> entries = new ArrayList<>();
+        for (int s = 0; s < 8; s++) {
+            entries.add(BatchEntry.newBuilder(SyntheticRollouts.entry(trajectories.get(s), 0, s))
+                    .setBaseline(new RecordedBaseline("p" + s, s / 10.0))
+                    .build());
+        }
+        BatchOptimizer learner = open(PLAIN.with(a -> a.advantage(new EmaBaseline(0.5, EmaBaseline.Key.PROMPT))));
+        StepReport report = learner.train(
+                TrainingBatch.of(SyntheticRollouts.batch(3, entries), trajectories),
+                VERSION,
+                ControlState.initial(),
+                moved(),
+                learner.newOptimizer());
+
+        double loss = 0;
+        for (int s = 0; s < 8; s++) {
+            float[] current = scores(s);
+            for (int t = 0; t < current.length; t++) {
+                if (mask(s, t) == 1) {
+                    double weight = Math.min(2, Math.exp((double) current[t] - behavior(s)[t]));
+                    double advantage = trajectories.get(s).getReward() - s / 10.0;
+                    loss -= weight * advantage * current[t] / trainedTokens();
+                }
+            }
+        }
+        assertThat(report.metrics().byName().get("policy_loss")).isCloseTo(loss, within(1e-5));
+        assertThat(value(report, "ema_baseline", "mean_baseline")).isCloseTo(0.35, within(1e-12));
     }
 
     @Test

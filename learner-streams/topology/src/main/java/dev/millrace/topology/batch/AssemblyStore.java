@@ -1,10 +1,13 @@
 package dev.millrace.topology.batch;
 
+import dev.millrace.stages.BaselineMemory.Kept;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
 import dev.millrace.topology.state.CompactBytes.Reader;
 import dev.millrace.topology.state.CompactBytes.Writer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.function.BiFunction;
@@ -27,6 +30,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *   s batch          a starved batch: the version that stayed current, when it was committed
  *   o                the next ordinal in the order of submission
  *   g ordinal        a group that left before its turn in that order
+ *   k kind/key       what the advantage keeps of a key: figures, the batch and version that updated it
  * </pre>
  *
  * <p>It holds no part of a trajectory itself. Confined to one task.
@@ -71,6 +75,25 @@ final class AssemblyStore {
             from -> new Starved(from.number(), from.number()));
     /** By ordinal; the value says nothing. */
     final Section<Long, Long> gone = new Section<>('g', Long::parseLong, Writer::number, Reader::number);
+
+    /** By kind of advantage and key. */
+    final Section<String, Kept> kept = new Section<>(
+            'k',
+            id -> id,
+            (to, kept) -> {
+                to.number(kept.batchId()).number(kept.version());
+                kept.figures().forEach(figure -> to.number(Double.doubleToLongBits(figure)));
+                return to;
+            },
+            from -> {
+                long batchId = from.number();
+                long version = from.number();
+                List<Double> figures = new ArrayList<>();
+                while (from.hasMore()) {
+                    figures.add(Double.longBitsToDouble(from.number()));
+                }
+                return new Kept(batchId, version, figures);
+            });
 
     private final Section<String, Long> nextBatchId = new Section<>('n', id -> id, Writer::number, Reader::number);
     private final Section<String, Long> nextOrdinal = new Section<>('o', id -> id, Writer::number, Reader::number);

@@ -38,6 +38,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -71,6 +72,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
     private final BatchQueue queue;
     private final BatchCutter cutter;
+    private final Optional<AssemblyMemory> memory;
     private final int partition;
     /** Groups about which something was decided: what a wait for members makes progress by. */
     private long decided;
@@ -109,10 +111,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         store.starved.all().forEach(versions::addStarved);
         closed = new ClosedGroups(store, config.groups().closedRetentionMs());
         queue = new BatchQueue(config.batch(), store, config.groups().deadlineMs(), isFirstEpoch);
+        memory = AssemblyMemory.of(algorithm, store, context);
         cutter = new BatchCutter(
                 config.batch(),
                 algorithm.staleness().maxVersions(),
-                new BatchMaker(context.run(), algorithm, config.batch().recordWeights()),
+                new BatchMaker(context.run(), algorithm, config.batch().recordWeights(), memory),
                 isFirstEpoch || !versions.isEmpty());
         lost = store.members.all();
         Map<Member, Long> members = restoreMembers();
@@ -549,6 +552,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         /** Batches count on from this one, which made the version that the epoch begins with; called again it does nothing. */
         void begin(long lastBatchId) {
             if (!isBegun) {
+                memory.ifPresent(kept -> kept.begin(lastBatchId));
                 isBegun = true;
                 nextBatchId = lastBatchId + 1;
                 store.putNextBatchId(nextBatchId);

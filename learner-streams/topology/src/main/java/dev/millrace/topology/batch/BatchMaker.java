@@ -2,6 +2,7 @@ package dev.millrace.topology.batch;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.BatchVersions;
@@ -18,16 +19,23 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 
-/** Makes the batch record of groups: lays their members out as one ragged batch, and has the algorithm decide. Pure. */
+/**
+ * Makes the batch record of groups: lays their members out as one ragged batch, and has the algorithm decide. Pure, but for the
+ * memory of the algorithm's advantage.
+ */
 final class BatchMaker {
     private final RunIdentity run;
     private final Algorithm algorithm;
     private final Set<StageInput> inputs;
     private final boolean recordWeights;
+    private final Optional<AssemblyMemory> memory;
 
-    BatchMaker(RunIdentity run, Algorithm algorithm, boolean recordWeights) {
+    /** @param memory of the algorithm's advantage; none where nothing is kept */
+    BatchMaker(RunIdentity run, Algorithm algorithm, boolean recordWeights, Optional<AssemblyMemory> memory) {
+        this.memory = memory;
         this.inputs = algorithm.inputs();
         this.run = run;
         this.algorithm = algorithm;
@@ -123,16 +131,20 @@ final class BatchMaker {
             long assembledAtMs,
             StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
-        StageFacts facts = facts(layout, vectors, version.atStep(), assembledAtMs);
+        StageFacts known = facts(layout, vectors, version.atStep(), assembledAtMs);
+        StageFacts facts = memory.map(kept -> kept.before(known)).orElse(known);
+        Decision decision = algorithm.decide(facts);
+        List<StageReport> choice = new ArrayList<>(List.of(order));
+        memory.ifPresent(kept -> choice.add(kept.after(batchId, facts)));
         return DecidedBatch.of(
                 run,
                 batchId,
                 assembledAtMs,
                 version.assembled(),
                 layout.members().stream().map(BatchMaker::undecided).toList(),
-                List.of(order),
+                choice,
                 facts,
-                algorithm.decide(facts),
+                decision,
                 recordWeights);
     }
 
@@ -148,6 +160,7 @@ final class BatchMaker {
                 0.0,
                 member.oldestVersion(),
                 0,
+                null,
                 null,
                 null,
                 null,

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeMap;
 
 /**
@@ -24,7 +25,7 @@ public final class DirectBatches {
     private final BatchMaker maker;
 
     public DirectBatches(RunIdentity run, Algorithm algorithm) {
-        this.maker = new BatchMaker(run, algorithm, true);
+        this.maker = new BatchMaker(run, algorithm, true, Optional.empty());
     }
 
     /**

@@ -30,9 +30,8 @@ public record GroupsConfig(
         if (deadlineMs < 1) {
             throw new IllegalArgumentException("deadline_ms must be at least 1: " + deadlineMs);
         }
-        if (minSize < 2) {
-            throw new IllegalArgumentException(
-                    "min_size must be at least 2, for one sample has no siblings to be compared with: " + minSize);
+        if (minSize < 1) {
+            throw new IllegalArgumentException("min_size must be at least 1: " + minSize);
         }
         if (maxGapMs < 1) {
             throw new IllegalArgumentException("max_gap_ms must be at least 1: " + maxGapMs);

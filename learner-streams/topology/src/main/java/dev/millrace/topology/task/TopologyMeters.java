@@ -23,6 +23,7 @@ public final class TopologyMeters {
     private final Alarms alarms;
     private final Counter joined;
     private final Counter batches;
+    private final Counter baselinesForgotten;
     private final Map<OutcomeReason, Counter> outcomes = new EnumMap<>(OutcomeReason.class);
     private final Map<RefusalReason, Counter> deadLetters = new EnumMap<>(RefusalReason.class);
     private final AtomicLong pendingRollouts = new AtomicLong();
@@ -40,6 +41,9 @@ public final class TopologyMeters {
                 .register(registry);
         batches = Counter.builder("millrace.topology.batches")
                 .description("Batches handed to the learner")
+                .register(registry);
+        baselinesForgotten = Counter.builder("millrace.topology.baselines.forgotten")
+                .description("Prompts or tasks whose baseline was forgotten for newer ones")
                 .register(registry);
         for (OutcomeReason reason : OutcomeReason.values()) {
             outcomes.put(
@@ -74,6 +78,11 @@ public final class TopologyMeters {
     public void batch() {
         batches.increment();
         alarms.lower(FAILED, SUBJECT);
+    }
+
+    /** So many keys of an advantage's memory have left it. */
+    public void baselinesForgotten(int keys) {
+        baselinesForgotten.increment(keys);
     }
 
     /** A batch was given up, for a reason that later ones may share. */
