@@ -23,6 +23,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -30,9 +31,22 @@ import org.jspecify.annotations.Nullable;
 
 final class AlternativeReplay {
     private final Alternative alternative;
+    private final Optional<RebuiltMemory> memory;
 
-    AlternativeReplay(Alternative alternative) {
+    /** @param ofRun the run's own */
+    AlternativeReplay(Alternative alternative, Alternative ofRun) {
         this.alternative = alternative;
+        this.memory = RebuiltMemory.of(alternative.algorithm(), ofRun.algorithm(), !alternative.isRewarded());
+    }
+
+    /** Whether it decides each batch by those before it, so that batches must come in order. */
+    boolean isInOrder() {
+        return memory.isPresent();
+    }
+
+    /** What it sees of a batch; of each batch once, in order, where {@link #isInOrder}. */
+    StageFacts seen(LearnerBatch batch, StageFacts facts) {
+        return memory.map(rebuilt -> rebuilt.next(batch, facts)).orElse(facts);
     }
 
     String name() {

@@ -113,7 +113,9 @@ public final class WhatIf {
             boolean isLearnersDecision) {
         this.run = run;
         this.range = range;
-        this.alternatives = alternatives.stream().map(AlternativeReplay::new).toList();
+        this.alternatives = alternatives.stream()
+                .map(one -> new AlternativeReplay(one, alternatives.get(0)))
+                .toList();
         this.courses = alternatives.stream()
                 .map(one -> new DiagnosticsCourse(TreeBounds.DEFAULT))
                 .toList();
@@ -201,7 +203,8 @@ public final class WhatIf {
         if (rewards == null && alternatives.stream().anyMatch(AlternativeReplay::isRewarded)) {
             throw new IllegalStateException("nobody gives the other rewards that an alternative is to see");
         }
-        ExecutorService workers = Executors.newFixedThreadPool(threads, runnable -> new Thread(runnable, "replay"));
+        int inOrder = alternatives.stream().anyMatch(AlternativeReplay::isInOrder) ? 1 : threads;
+        ExecutorService workers = Executors.newFixedThreadPool(inOrder, runnable -> new Thread(runnable, "replay"));
         try (TrajectoryFeed trajectories = new TrajectoryFeed(run);
                 TrainedSteps trained = new TrainedSteps(run)) {
             Deque<Future<Decided>> underWay = new ArrayDeque<>();
@@ -283,9 +286,10 @@ public final class WhatIf {
                 trajectories.stream().mapToLong(Trajectory::getProximalVersion).toArray();
         for (int a = 0; a < alternatives.size(); a++) {
             AlternativeReplay alternative = alternatives.get(a);
-            StageFacts seen = alternative.isRescored()
+            StageFacts known = alternative.isRescored()
                     ? rescored.orElseThrow().facts()
                     : alternative.isRewarded() ? rewarded.orElseThrow() : facts;
+            StageFacts seen = alternative.seen(batch, known);
             Decision decision;
             try {
                 decision = alternative.decide(seen);

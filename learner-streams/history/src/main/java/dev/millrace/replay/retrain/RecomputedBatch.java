@@ -3,6 +3,7 @@ package dev.millrace.replay.retrain;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.learner.batch.TrainingBatch;
+import dev.millrace.replay.RebuiltMemory;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
@@ -12,13 +13,17 @@ import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.RecordedFacts;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 
 /** Batches under another algorithm: same members, other masks, advantages and totals. */
 final class RecomputedBatch {
     private final Algorithm algorithm;
+    private final Optional<RebuiltMemory> memory;
 
-    RecomputedBatch(Algorithm algorithm) {
+    /** @param memory of the algorithm's advantage, where the batches have not recorded its baselines; batches then come in order */
+    RecomputedBatch(Algorithm algorithm, Optional<RebuiltMemory> memory) {
         this.algorithm = algorithm;
+        this.memory = memory;
     }
 
     /** @param trajectories in place of the recorded members */
@@ -27,7 +32,8 @@ final class RecomputedBatch {
             return recorded;
         }
         LearnerBatch batch = recorded.batch();
-        StageFacts facts = RecordedFacts.of(batch, trajectories, algorithm.inputs());
+        StageFacts known = RecordedFacts.of(batch, trajectories, algorithm.inputs());
+        StageFacts facts = memory.map(rebuilt -> rebuilt.next(batch, known)).orElse(known);
         List<BatchEntry> members = new ArrayList<>();
         for (int s = 0; s < trajectories.size(); s++) {
             members.add(member(batch.getEntries().get(s), trajectories.get(s)));

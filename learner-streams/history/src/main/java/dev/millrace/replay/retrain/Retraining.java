@@ -18,6 +18,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.NonFiniteScoreException;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.OtherRewards;
+import dev.millrace.replay.RebuiltMemory;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
@@ -373,7 +374,12 @@ public final class Retraining {
             this.rewards = others.filter(any -> variant.isRewarded());
             this.decisions = isRecorded && live.isEmpty() && rewards.isEmpty()
                     ? Optional.empty()
-                    : Optional.of(new RecomputedBatch(variant.algorithm()));
+                    : Optional.of(new RecomputedBatch(
+                            variant.algorithm(),
+                            RebuiltMemory.of(
+                                    variant.algorithm(),
+                                    variants.get(0).algorithm(),
+                                    live.isEmpty() && rewards.isEmpty())));
             this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));
             this.controls = new ControlState(from.getControls());
             this.sha256 = VersionHash.of(weights);

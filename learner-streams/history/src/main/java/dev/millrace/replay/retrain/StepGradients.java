@@ -23,6 +23,7 @@ import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.OtherRewards;
+import dev.millrace.replay.RebuiltMemory;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.replay.retrain.GradientStep.ReferenceGradient;
@@ -106,7 +107,10 @@ public final class StepGradients {
             List<Optional<RecomputedBatch>> decisions = variants.stream()
                     .map(variant -> variant.algorithm().equals(variants.get(0).algorithm()) && !variant.isRewarded()
                             ? Optional.<RecomputedBatch>empty()
-                            : Optional.of(new RecomputedBatch(variant.algorithm())))
+                            : Optional.of(new RecomputedBatch(
+                                    variant.algorithm(),
+                                    RebuiltMemory.of(
+                                            variant.algorithm(), variants.get(0).algorithm(), !variant.isRewarded()))))
                     .toList();
             new RecordedSteps(run, versions).forEach(range, wanted, step -> {
                 taker.accept(gradients(step, optimizers, decisions, onPolicy));

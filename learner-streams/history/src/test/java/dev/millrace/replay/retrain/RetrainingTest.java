@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.advantage.EmaBaseline;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.ratio.ComparedPolicies;
@@ -359,5 +360,24 @@ class RetrainingTest {
         assertThat(found.get(0).variants().get(0).orElseThrow().cosineToUpdate())
                 .as("AdamW's first step goes down the gradient's signs")
                 .isBetween(0.2, 1.0);
+    }
+
+    @Test
+    void shouldRebuildWhatAnAdvantageKeepsFromTheRunsFirstBatchOnOrRefuse() {
+        Variant averaged = variant(
+                "averaged",
+                Algorithm.defaults().with(a -> a.advantage(new EmaBaseline(0.5, EmaBaseline.Key.PROMPT))),
+                1e-2);
+        Heard heard = retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, averaged);
+        assertThat(heard.endings).isEmpty();
+        assertThat(heard.of(1))
+                .hasSize(LearntRun.STEPS)
+                .noneMatch(VariantStep::isAsRecorded)
+                .isEqualTo(retrain(Optional.empty(), 0, LearntRun.STEPS, OWN, averaged)
+                        .of(1));
+
+        assertThatThrownBy(() -> retrain(Optional.empty(), 2, LearntRun.STEPS, OWN, averaged))
+                .isInstanceOf(ArchiveException.class)
+                .hasMessageContaining("after none comes batch 2; replay the whole run");
     }
 }

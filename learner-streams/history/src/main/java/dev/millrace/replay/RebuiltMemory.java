@@ -1,0 +1,51 @@
+package dev.millrace.replay;
+
+import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.stage.StageFacts;
+import dev.millrace.replay.archive.ArchiveException;
+import dev.millrace.schemas.LearnerBatch;
+import dev.millrace.stages.BaselineMemory;
+import java.util.Optional;
+
+/**
+ * The memory of an algorithm that a run did not have, or had with other rollouts or rewards: rebuilt by going through the run's
+ * batches in order, from the first one on. Confined to one thread.
+ */
+public final class RebuiltMemory {
+    private final BaselineMemory memory;
+    private long next;
+
+    private RebuiltMemory(BaselineMemory memory) {
+        this.memory = memory;
+    }
+
+    /**
+     * The empty memory before the first batch; none where the advantage keeps nothing, or the batches recorded its baselines.
+     *
+     * @param ofRun the run's own algorithm
+     * @param isAsRecorded whether rollouts and rewards are the recorded ones
+     */
+    public static Optional<RebuiltMemory> of(Algorithm algorithm, Algorithm ofRun, boolean isAsRecorded) {
+        return isAsRecorded && algorithm.advantage().equals(ofRun.advantage())
+                ? Optional.empty()
+                : BaselineMemory.of(algorithm).map(RebuiltMemory::new);
+    }
+
+    /**
+     * The facts of the next batch with the baselines that it is decided with. Its rewards then update the memory.
+     *
+     * @throws ArchiveException if another batch is the next one
+     */
+    public StageFacts next(LearnerBatch batch, StageFacts facts) {
+        if (batch.getBatchId() != next) {
+            throw new ArchiveException("advantage.kind=" + memory.kind()
+                    + " keeps baselines from batch to batch, which are rebuilt from the run's first batch on, and after "
+                    + (next == 0 ? "none" : "batch " + (next - 1)) + " comes batch " + batch.getBatchId()
+                    + "; replay the whole run, or choose an advantage that keeps nothing, such as batch_mean");
+        }
+        StageFacts known = memory.before(facts);
+        memory.after(batch.getBatchId(), facts);
+        next++;
+        return known;
+    }
+}
