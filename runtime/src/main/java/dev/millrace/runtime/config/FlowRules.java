@@ -1,8 +1,13 @@
 package dev.millrace.runtime.config;
 
+import dev.millrace.corrections.advantage.BatchMean;
 import dev.millrace.corrections.advantage.Distillation;
 import dev.millrace.corrections.advantage.FailureDistillation;
+import dev.millrace.corrections.advantage.Gae;
+import dev.millrace.corrections.advantage.ReinforcePlusPlus;
+import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.RlZvp;
+import dev.millrace.corrections.advantage.TrackedBaseline;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.ReferenceConfig;
@@ -80,6 +85,19 @@ final class FlowRules {
                     + "; a batch with a group that stays short would be given up, so lower algorithm.advantage.k or raise the"
                     + " latter");
         }
+        if (topology.groups().minSize() < 2 && comparesSiblings(algorithm.advantage())) {
+            throw new ConfigException("topology.groups.min_size is "
+                    + topology.groups().minSize() + " and algorithm.advantage.kind is "
+                    + algorithm.advantage().name()
+                    + ", which compares a sample with its siblings; set the former to at least 2, or the latter to one that needs"
+                    + " none, such as value_tracker or batch_mean");
+        }
+        if (admission.groupSize() == 1 && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
+            throw new ConfigException("admission.group_size is 1, so that a group has one reward, and"
+                    + " topology.groups.zero_variance="
+                    + topology.groups().zeroVariance().name().toLowerCase(Locale.ROOT)
+                    + " removes groups whose rewards are all equal; set the latter to keep, or raise the former");
+        }
         if (learnsFromEqualRewards(algorithm.advantage()) && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
             throw new ConfigException("algorithm.advantage.kind is "
                     + algorithm.advantage().name() + ", which learns from groups with equal rewards, and"
@@ -89,8 +107,17 @@ final class FlowRules {
         }
     }
 
+    private static boolean comparesSiblings(AdvantageEstimator advantage) {
+        return !(advantage instanceof TrackedBaseline
+                || advantage instanceof BatchMean
+                || advantage instanceof Gae
+                || advantage instanceof Remax
+                || advantage instanceof ReinforcePlusPlus);
+    }
+
     private static boolean learnsFromEqualRewards(AdvantageEstimator advantage) {
         return advantage instanceof RlZvp
+                || advantage instanceof TrackedBaseline
                 || advantage instanceof Distillation
                 || advantage instanceof FailureDistillation;
     }

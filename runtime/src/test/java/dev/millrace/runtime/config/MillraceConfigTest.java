@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.advantage.PassAtKAdvantage;
+import dev.millrace.corrections.advantage.ValueTracker;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.objective.Anchor;
@@ -213,6 +214,31 @@ class MillraceConfigTest {
                 .isInstanceOf(ConfigException.class)
                 .hasMessageContainingAll("rl_zvp", "topology.groups.zero_variance=drop removes them");
         layers.set("topology.groups.zero_variance=keep").resolve();
+    }
+
+    @Test
+    void shouldTakeLoneRolloutsWhereTheAdvantageComparesThemWithNoSiblings() {
+        ConfigLayers lone = new ConfigLayers()
+                .set("admission.group_size=1")
+                .set("topology.groups.min_size=1")
+                .set("algorithm.advantage.kind=grpo");
+        assertThatThrownBy(lone::resolve)
+                .hasMessage(
+                        "topology.groups.min_size is 1 and algorithm.advantage.kind is grpo, which compares a sample"
+                                + " with its siblings; set the former to at least 2, or the latter to one that needs none, such as"
+                                + " value_tracker or batch_mean");
+        lone.set("algorithm.advantage.kind=batch_mean").resolve();
+        MillraceConfig spo = lone.set("algorithm.advantage.kind=value_tracker").resolve();
+        assertThat(spo.algorithm().advantage()).isEqualTo(ValueTracker.defaults());
+
+        assertThatThrownBy(() -> lone.set("topology.groups.zero_variance=drop").resolve())
+                .hasMessageContainingAll(
+                        "admission.group_size is 1, so that a group has one reward",
+                        "topology.groups.zero_variance=drop removes");
+        assertThatThrownBy(() -> lone.set("admission.group_size=8")
+                        .set("topology.groups.min_size=4")
+                        .resolve())
+                .hasMessageContainingAll("value_tracker, which learns from groups with equal rewards");
     }
 
     @Test
