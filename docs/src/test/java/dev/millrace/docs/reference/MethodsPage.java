@@ -74,12 +74,13 @@ final class MethodsPage {
             absent(
                     "LASER-D, LASER-DE",
                     "arXiv 2505.15612",
-                    "their targets follow monitored prompts over a run; stages remember nothing between batches"),
+                    "their targets follow monitored prompts over a run, per difficulty; only advantages keep figures from batch to"
+                            + " batch, and of rewards"),
             absent(
                     "anchor length of a prompt",
                     "",
-                    "the length at which a prompt was first solved reliably is state per prompt; `rewards: anchor_length` takes the"
-                            + " group's shortest correct answer"),
+                    "the length at which a prompt was first solved reliably is a figure per prompt, and only advantages keep such figures;"
+                            + " `rewards: anchor_length` takes the group's shortest correct answer"),
             absent(
                     "distillation as a loss",
                     "arXiv 2506.08946",
@@ -121,9 +122,9 @@ final class MethodsPage {
                     "arXiv 2410.01679",
                     "they sample completions of an answer's prefixes, and a request begins with a prompt; rewards of turns and tokens act by `credit`"),
             absent(
-                    "RAE, SPO's value tracker",
-                    "arXiv 2506.24119, 2509.13232",
-                    "a baseline per role or prompt outlives a batch; stages remember nothing between batches"),
+                    "SPO's prioritized sampling",
+                    "arXiv 2509.13232",
+                    "prompts are a function of seed and position, so that a restart goes on with the same; its values are `advantage: value_tracker`"),
             absent(
                     "MulIS",
                     "notes by tongyx361",
