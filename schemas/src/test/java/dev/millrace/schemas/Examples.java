@@ -163,7 +163,8 @@ public final class Examples {
                         PackedFloats.of(-0.5f, 0f, -3f),
                         PackedFloats.of(1f, 0.5f, 0.25f),
                         PackedFloats.of(0.5f, 0.75f, 1f),
-                        TOP)),
+                        TOP,
+                        PackedFloats.of(0.25f, -1.5f, 2f))),
                 "no vector under the newest version: it is no longer kept – 4",
                 NOW_MS,
                 ENGINE);
@@ -224,7 +225,8 @@ public final class Examples {
                 PackedFloats.of(1.5f, 0f, 0.5f),
                 PackedFloats.of(0.25f, 0f, 0.75f),
                 TOP,
-                ROUTING);
+                ROUTING,
+                PackedFloats.of(0.25f, -1.5f, 2f));
     }
 
     public static LearnerBatch learnerBatch() {

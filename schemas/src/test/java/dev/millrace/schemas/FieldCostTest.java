@@ -49,7 +49,7 @@ class FieldCostTest {
 
         assertThat(size(bare)).isEqualTo(9 * TOKENS + 160);
         assertThat(size(bare) - sizeInVersionOne(bare)).isEqualTo(10 + TURNS + Double.BYTES);
-        assertThat(size(score(null)) - sizeInVersionOne(score(null))).isEqualTo(2);
+        assertThat(size(score(null)) - sizeInVersionOne(score(null))).isEqualTo(3);
     }
 
     static Stream<Arguments> filled() {

@@ -39,7 +39,7 @@ import org.jspecify.annotations.Nullable;
  * Scores a batch of rollouts: one pass of the engine per version that is needed, over the rollouts that need it.
  *
  * <p>OLD is stitched together from the versions of a rollout's spans, PROXIMAL is the newest version throughout; where
- * they are the same version they are the same vector. Log-probs are under the rollout's temperature, over its kept tokens
+ * they are the same version they are the same vector. PROXIMAL has the values of a policy with a value head. Log-probs are under the rollout's temperature, over its kept tokens
  * where policies are compared over these, and 0 at masked tokens.
  */
 final class BatchScoring implements Scoring {
@@ -182,7 +182,8 @@ final class BatchScoring implements Scoring {
                     same.getLogProbs(),
                     same.getEntropies(),
                     same.getSumSquaredProbs(),
-                    topOf(index, Objects.requireNonNull(scores.get(newest), "none is missing"))));
+                    topOf(index, Objects.requireNonNull(scores.get(newest), "none is missing")),
+                    valuesOf(index, Objects.requireNonNull(scores.get(newest), "none is missing"))));
         } else {
             vectors.add(vector(PolicyRole.PROXIMAL, index, rollout, proximal, scores));
         }
@@ -231,11 +232,26 @@ final class BatchScoring implements Scoring {
                 logProbs[i] = 0f;
             }
         }
-        TopLogProbs top = policy == PolicyRole.PROXIMAL
-                ? topOf(index, Objects.requireNonNull(scores.get(spans.get(0).getVersion()), "none is missing"))
+        VersionScores proximal = policy == PolicyRole.PROXIMAL
+                ? Objects.requireNonNull(scores.get(spans.get(0).getVersion()), "none is missing")
                 : null;
         return new LogProbVector(
-                policy, spans, PackedFloats.of(logProbs), packed(entropies), packed(sumSquaredProbs), top);
+                policy,
+                spans,
+                PackedFloats.of(logProbs),
+                packed(entropies),
+                packed(sumSquaredProbs),
+                proximal == null ? null : topOf(index, proximal),
+                proximal == null ? null : valuesOf(index, proximal));
+    }
+
+    private static @Nullable ByteBuffer valuesOf(int rollout, VersionScores scores) {
+        float[] values = scores.scores().values();
+        int place = scores.places()[rollout];
+        SequenceBatch batch = scores.batch();
+        return values.length == 0
+                ? null
+                : PackedFloats.of(Arrays.copyOfRange(values, batch.offset(place), batch.offset(place + 1)));
     }
 
     private static @Nullable TopLogProbs topOf(int rollout, VersionScores scores) {
@@ -355,7 +371,7 @@ final class BatchScoring implements Scoring {
                         .add(i);
             }
             int tokens = batch.scoredCount();
-            TokenScores all = new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+            TokenScores all = TokenScores.allocate(tokens, weights.shape());
             byCount.forEach((k, places) -> {
                 List<Scorable> some = places.stream().map(rollouts::get).toList();
                 SequenceBatch part = Scorable.batch(some);
@@ -429,6 +445,9 @@ final class BatchScoring implements Scoring {
             System.arraycopy(from.logProbs(), part.offset(i), to.logProbs(), batch.offset(place), length);
             System.arraycopy(from.entropies(), part.offset(i), to.entropies(), batch.offset(place), length);
             System.arraycopy(from.sumSquaredProbs(), part.offset(i), to.sumSquaredProbs(), batch.offset(place), length);
+            if (from.values().length > 0) {
+                System.arraycopy(from.values(), part.offset(i), to.values(), batch.offset(place), length);
+            }
         }
     }
 }

@@ -424,6 +424,7 @@ public final class Scorer implements AutoCloseable {
                             PackedFloats.of(logProbs),
                             null,
                             null,
+                            null,
                             null)))
                     .setUnavailable(null)
                     .build();

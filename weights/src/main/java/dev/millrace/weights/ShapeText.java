@@ -37,6 +37,7 @@ public final class ShapeText {
         node.put("tie_word_embeddings", shape.tiedHead());
         node.put("attention_bias", shape.qkvBias());
         put(shape.traits(), node);
+        flag(node, "value_head", shape.valueHead());
         if (shape.cutsTensors()) {
             node.put("max_tensor_elements", shape.maxTensorElements());
         }
@@ -65,7 +66,8 @@ public final class ShapeText {
                 bool(node, "tie_word_embeddings"),
                 bool(node, "attention_bias"),
                 traits(node),
-                node.has("max_tensor_elements") ? integer(node, "max_tensor_elements") : TensorSpec.MOST_ELEMENTS);
+                node.has("max_tensor_elements") ? integer(node, "max_tensor_elements") : TensorSpec.MOST_ELEMENTS,
+                node.has("value_head") && bool(node, "value_head"));
     }
 
     /** What is as in the plain decoder is left out, so that its text is what it was before there were others. */

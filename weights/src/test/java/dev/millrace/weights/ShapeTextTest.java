@@ -53,6 +53,9 @@ class ShapeTextTest {
             DecoderShape shape = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, true, true).with(traits);
             assertThat(ShapeText.parse(ShapeText.of(shape))).isEqualTo(shape);
         }
+        DecoderShape critic = SmallDecoder.SHAPE.withValueHead(true);
+        assertThat(ShapeText.of(critic)).isEqualTo(TEXT.replace("}", ",\"value_head\":true}"));
+        assertThat(ShapeText.parse(ShapeText.of(critic))).isEqualTo(critic);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> ShapeText.parse(TEXT.replace("}", ",\"rope_scaling\":{\"rope_type\":\"su\"}}")))
                 .withMessageContaining("rotary positions of type su are not supported");

@@ -165,9 +165,16 @@ final class CraftedRun implements AutoCloseable {
                 "by-hand",
                 new LogCoordinates(topics().rollouts(), partition, offset),
                 List.of(
-                        new LogProbVector(PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null, null),
                         new LogProbVector(
-                                PolicyRole.PROXIMAL, List.of(new VersionSpan(0L, 0, 3)), logProbs(), null, null, null)),
+                                PolicyRole.OLD, rollout.getVersionSpans(), logProbs(), null, null, null, null),
+                        new LogProbVector(
+                                PolicyRole.PROXIMAL,
+                                List.of(new VersionSpan(0L, 0, 3)),
+                                logProbs(),
+                                null,
+                                null,
+                                null,
+                                null)),
                 null,
                 System.currentTimeMillis(),
                 null);

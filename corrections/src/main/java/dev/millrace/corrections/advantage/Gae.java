@@ -50,11 +50,10 @@ public record Gae(double gamma, double lambda, Credit credit) implements TokenEs
 
     @Override
     public float[] perToken(StageBatch batch) {
-        return compute(
-                        batch.facts().tokens(),
-                        credit.rewards(batch),
-                        batch.facts().vector(StageInput.VALUES))
-                .advantages();
+        AdvantagesAndReturns found = compute(
+                batch.facts().tokens(), credit.rewards(batch), batch.facts().vector(StageInput.VALUES));
+        batch.returns(found.returns());
+        return found.advantages();
     }
 
     /**

@@ -2,6 +2,7 @@ package dev.millrace.corrections.algorithm;
 
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.advantage.Distillation;
+import dev.millrace.corrections.advantage.Gae;
 import dev.millrace.corrections.advantage.SoftMaximum;
 import dev.millrace.corrections.advantage.TrackedBaseline;
 import dev.millrace.corrections.kl.KlConfig;
@@ -62,6 +63,7 @@ import java.util.function.UnaryOperator;
  * @param lossAggMode aggregation of token losses, entropy bonus and in-loss KL
  * @param kl KL from a reference policy
  * @param entropy the entropy bonus
+ * @param critic source of the values that advantages read
  * @param ess how the step follows the effective sample size
  * @param lengthGuard step scale at a surge of response lengths
  * @param minibatches optimiser steps per epoch, over equal parts of the batch
@@ -82,6 +84,7 @@ public record Algorithm(
         LossAggregation lossAggMode,
         KlConfig kl,
         EntropyConfig entropy,
+        CriticConfig critic,
         Ess ess,
         LengthGuardConfig lengthGuard,
         int minibatches,
@@ -103,6 +106,9 @@ public record Algorithm(
                             + " routing_replay=none or generator");
         }
         requireAdvantage(objective, advantage);
+        if (critic instanceof CriticConfig.ValueHead head) {
+            requireCritic(head, advantage, mode, minibatches * (long) epochs);
+        }
         requireOneSign(objective, advantage, kl);
         requireRewardsRead(advantage, rewards, kl);
         requireRewardsAsTheyCame(advantage, rewards, kl);
@@ -190,6 +196,24 @@ public record Algorithm(
             throw new IllegalArgumentException(
                     "objective.beta and advantage.beta are the temperature of one optimum and must" + " be the same: "
                             + oapl.beta() + " and " + soft.beta());
+        }
+    }
+
+    private static void requireCritic(
+            CriticConfig.ValueHead head, AdvantageEstimator advantage, Mode mode, long updates) {
+        if (!(advantage instanceof Gae)) {
+            throw new IllegalArgumentException("critic.kind=value_head learns values, and advantage.kind="
+                    + advantage.name() + " reads none; choose advantage.kind=gae, or critic.kind=off");
+        }
+        if (mode == Mode.RECORDED) {
+            throw new IllegalArgumentException(
+                    "mode=recorded takes the batch's own advantages, and critic.kind=value_head is fitted to returns"
+                            + " that are found where a step starts; choose mode=decoupled, or critic.kind=off");
+        }
+        if (head.clip() > 0 && updates == 1 && mode != Mode.BYPASS) {
+            throw new IllegalArgumentException("critic.clip is " + head.clip()
+                    + ", and with minibatches=1 and epochs=1 no value has changed yet when its loss is taken; raise one of"
+                    + " them, or set critic.clip=0");
         }
     }
 

@@ -28,6 +28,7 @@ public final class AlgorithmBuilder {
     private LossAggregation lossAggMode;
     private KlConfig kl;
     private EntropyConfig entropy;
+    private CriticConfig critic;
     private Ess ess;
     private LengthGuardConfig lengthGuard;
     private int minibatches;
@@ -48,6 +49,7 @@ public final class AlgorithmBuilder {
         lossAggMode = from.lossAggMode();
         kl = from.kl();
         entropy = from.entropy();
+        critic = from.critic();
         ess = from.ess();
         lengthGuard = from.lengthGuard();
         minibatches = from.minibatches();
@@ -143,6 +145,12 @@ public final class AlgorithmBuilder {
         return this;
     }
 
+    /** With another {@link Algorithm#critic}. */
+    public AlgorithmBuilder critic(CriticConfig other) {
+        critic = other;
+        return this;
+    }
+
     /** With another {@link Algorithm#ess}. */
     public AlgorithmBuilder ess(Ess other) {
         ess = other;
@@ -189,6 +197,7 @@ public final class AlgorithmBuilder {
                 lossAggMode,
                 kl,
                 entropy,
+                critic,
                 ess,
                 lengthGuard,
                 minibatches,

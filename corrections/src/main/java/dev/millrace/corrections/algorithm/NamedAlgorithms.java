@@ -68,6 +68,7 @@ public final class NamedAlgorithms {
             new LossAggregation.AsPublished(),
             new KlConfig.Off(),
             EntropyConfig.defaults(),
+            new CriticConfig.Off(),
             Ess.defaults(),
             new LengthGuardConfig.Off(),
             1,

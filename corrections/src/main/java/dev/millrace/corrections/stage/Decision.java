@@ -13,6 +13,7 @@ import org.jspecify.annotations.Nullable;
  * @param rewards one per sequence, as the last stage that shapes rewards left them
  * @param advantages one per sequence; where they differ within it, their mean over its own trained tokens
  * @param tokenAdvantages one per packed token; empty where every token of a sequence has the sequence's
+ * @param returns what a value function is fitted to, one per packed token; empty where the advantages were not made of values
  * @param weights importance weights, one per packed token; 0 at context
  * @param maskedBy one per sequence: the stage that masked the last of its tokens; null where some are trained on
  * @param outcomes of the stages, in order
@@ -26,6 +27,7 @@ public record Decision(
         double[] rewards,
         double[] advantages,
         Optional<float[]> tokenAdvantages,
+        Optional<float[]> returns,
         float[] weights,
         @Nullable String[] maskedBy,
         List<StageOutcome> outcomes,

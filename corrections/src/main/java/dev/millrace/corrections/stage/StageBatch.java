@@ -28,6 +28,7 @@ public final class StageBatch {
     private double[] rewards;
     private double[] advantages;
     private float @Nullable [] tokenAdvantages;
+    private float @Nullable [] returns;
     private float @Nullable [] weights;
     private OptionalDouble essRatio = OptionalDouble.empty();
     private OptionalDouble essRatioTruncated = OptionalDouble.empty();
@@ -70,6 +71,7 @@ public final class StageBatch {
                 rewards,
                 advantages,
                 Optional.ofNullable(tokenAdvantages),
+                Optional.ofNullable(returns),
                 weights == null ? ones() : weights,
                 maskedBy.clone(),
                 List.copyOf(outcomes),
@@ -180,6 +182,12 @@ public final class StageBatch {
                     return moved;
                 },
                 values);
+    }
+
+    /** Notes what a value function is to be fitted to, one per packed token; what is not trained does not matter. */
+    public void returns(float[] perToken) {
+        facts.tokens().requireFinite("returns", perToken);
+        returns = perToken.clone();
     }
 
     private void requirePerSequence(String what, double[] values) {

@@ -488,4 +488,12 @@ class EstimatorStagesTest {
                         "tir_optimal_token_baseline",
                         "opob");
     }
+
+    @Test
+    void shouldSayWhatValuesAreToBeFittedTo() {
+        // sequence 0: advantages 2.5, 1.25 and 0.625 backwards over values of 0.5; sequence 1: 0.75 and 0.375 over 0.25
+        Decision decision = decide(new Gae(1, 0.5, Credit.OUTCOME));
+        assertThat(decision.returns().orElseThrow()).containsExactly(1.125f, 1.75f, 0, 3, 0.625f, 1);
+        assertThat(decide(Grpo.defaults()).returns()).isEmpty();
+    }
 }

@@ -408,4 +408,30 @@ class AlgorithmTest {
     private static void refused(org.assertj.core.api.ThrowableAssert.ThrowingCallable wrong, String... sentence) {
         assertThatIllegalArgumentException().isThrownBy(wrong).withMessageContainingAll(sentence);
     }
+
+    @Test
+    void shouldRefuseACriticThatCannotLearnOrIsNotRead() {
+        CriticConfig head = CriticConfig.ValueHead.defaults();
+        Algorithm ppo = NamedAlgorithms.of("ppo").with(a -> a.advantage(Gae.defaults()));
+        assertThat(ppo.with(a -> a.critic(new CriticConfig.ValueHead(0.5, 0.2))).critic())
+                .isEqualTo(new CriticConfig.ValueHead(0.5, 0.2));
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> Algorithm.defaults().with(a -> a.critic(head)))
+                .withMessage("critic.kind=value_head learns values, and advantage.kind=grpo reads none; choose"
+                        + " advantage.kind=gae, or critic.kind=off");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() ->
+                        PLAIN.with(a -> a.advantage(Gae.defaults()).critic(head).mode(Mode.RECORDED)))
+                .withMessageStartingWith("mode=recorded takes the batch's own advantages");
+        assertThatIllegalArgumentException()
+                .isThrownBy(
+                        () -> PLAIN.with(a -> a.advantage(Gae.defaults()).critic(new CriticConfig.ValueHead(0.5, 0.2))))
+                .withMessageStartingWith("critic.clip is 0.2, and with minibatches=1 and epochs=1");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new CriticConfig.ValueHead(0, 0))
+                .withMessage("coefficient must be above 0 and finite, or the head would stay at 0: 0.0");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new CriticConfig.ValueHead(1, Double.NaN))
+                .withMessage("clip must be at least 0 and finite: NaN");
+    }
 }

@@ -114,9 +114,13 @@ final class MethodsPage {
                     "",
                     "prompts are a function of seed and position, so that a restart continues with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
             absent(
-                    "critic, explained variance, SAO",
+                    "SAO's critic",
                     "arXiv 2607.07508",
-                    "a policy has no value head; `gae` reads values of a partner's records, and SAO's mask is `masks: dis`"),
+                    ABSTRACT + "`critic: value_head` is PPO's, and SAO's mask is `masks: dis`"),
+            absent(
+                    "a critic with layers of its own",
+                    "",
+                    "it would be a second set of weights in every version; `critic: value_head` shares the policy's layers"),
             absent(
                     "values of prefixes, VinePPO, segments by marginal utility",
                     "arXiv 2410.01679",
@@ -301,6 +305,7 @@ final class MethodsPage {
         settings.put("algorithm.staleness.max_versions", List.of("staleness.StalenessLimit"));
         settings.put("algorithm.staleness.max_age_ms", List.of("staleness.AgeLimit"));
         settings.put("algorithm.staleness.half_life_versions", List.of("staleness.StalenessDamping"));
+        settings.put("algorithm.critic", List.of("objective.ValueLoss"));
         settings.put("algorithm.ess", List.of("vcpo.EffectiveSampleSize", "vcpo.Ess"));
         settings.put("algorithm.mode=interpolated", List.of("ratio.ProximalApproximation"));
         settings.put("algorithm.missing_old_log_probs", List.of("ratio.MissingOldLogProbs"));

@@ -187,6 +187,10 @@ final class AlternativeReplay {
                                 : PackedFloats.of(Arrays.copyOfRange(facts.vector(StageInput.OLD), from, to)))
                 .setProximalLogProbs(PackedFloats.of(Arrays.copyOfRange(facts.vector(StageInput.PROXIMAL), from, to)))
                 .setProximalVersion(proximalVersion)
+                .setProximalValues(
+                        recorded.getProximalValues() != null && facts.has(StageInput.VALUES)
+                                ? PackedFloats.of(Arrays.copyOfRange(facts.vector(StageInput.VALUES), from, to))
+                                : recorded.getProximalValues())
                 .build();
     }
 

@@ -154,7 +154,7 @@ public final class AlgorithmParts implements BuiltIn {
                             "ema_baseline",
                             EmaBaseline.defaults(),
                             "the reward against the moving average of earlier rewards of its task or prompt"),
-                    kind("gae", Gae.defaults(), "generalised advantages of recorded values"),
+                    kind("gae", Gae.defaults(), "generalised advantages of a critic's values"),
                     kind(
                             "optimal_token_baseline",
                             OptimalTokenBaseline.defaults(),

@@ -117,7 +117,10 @@ public final class TrajectoryNotes {
             case ENTROPIES -> floats(trajectory.getProximalEntropies());
             case SQUARED_PROBABILITIES -> floats(trajectory.getProximalSumSquaredProbs());
             case TOKEN_REWARDS -> credit == null ? null : floats(credit.getTokenLevelRewards());
-            case VALUES -> credit == null ? null : floats(credit.getTokenLevelValues());
+            case VALUES ->
+                trajectory.getProximalValues() != null
+                        ? floats(trajectory.getProximalValues())
+                        : credit == null ? null : floats(credit.getTokenLevelValues());
             case GREEDY_REWARDS -> credit == null ? null : credit.getGreedyReward();
             case TURNS -> trajectory.getTurns() == null ? null : turnOfToken(trajectory.getTurns());
             case TURN_REWARDS ->

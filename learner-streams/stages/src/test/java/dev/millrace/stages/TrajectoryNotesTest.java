@@ -80,6 +80,14 @@ class TrajectoryNotesTest {
     }
 
     @Test
+    void shouldReadTheValuesOfThePolicysOwnCritic() {
+        Trajectory.Builder own = multiTurn().setProximalValues(PackedFloats.of(0.5f, -1f, 9f, 0f, 4f));
+        assertThat(facts(Set.of(StageInput.VALUES), own.build(), oneTurn().build())
+                        .vector(StageInput.VALUES))
+                .containsExactly(0.5f, -1, 9, 0, 4, 2, 3);
+    }
+
+    @Test
     void shouldSpreadDistributionsOverTokensWhateverTheirNumberOfEntries() {
         StageFacts facts = facts(
                 Set.of(StageInput.DISTRIBUTIONS), multiTurn().build(), oneTurn().build());

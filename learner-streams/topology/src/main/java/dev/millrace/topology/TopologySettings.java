@@ -38,6 +38,7 @@ public final class TopologySettings {
             "algorithm.loss_agg_mode",
             "algorithm.kl",
             "algorithm.entropy",
+            "algorithm.critic",
             "algorithm.length_guard",
             "algorithm.minibatches",
             "algorithm.epochs",

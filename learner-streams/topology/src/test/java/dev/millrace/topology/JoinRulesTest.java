@@ -12,6 +12,7 @@ import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.KeptSupport;
 import dev.millrace.schemas.LogProbDistribution;
+import dev.millrace.schemas.LogProbVector;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SamplingParameters;
@@ -161,6 +162,37 @@ class JoinRulesTest {
             assertThat(made.getTurns()).isEqualTo(rollout.getTurns());
             assertThat(made.getTaskKey()).isEqualTo("t-1");
         });
+    }
+
+    @Test
+    void shouldCarryTheValuesOfThePolicysOwnCritic() {
+        Rollout rollout = rollout("g", 0).build();
+        topology.pipe(valued(rollout, topology.pipe(rollout), 0.5f, 0.25f, -1f));
+        assertThat(topology.trajectories())
+                .singleElement()
+                .satisfies(made -> assertThat(made.getProximalValues()).isEqualTo(PackedFloats.of(0.5f, 0.25f, -1f)));
+    }
+
+    @Test
+    void shouldRefuseTheValuesOfTwoCritics() {
+        Rollout rollout = rollout("g", 0)
+                .setCredit(Credit.newBuilder()
+                        .setTokenLevelValues(PackedFloats.of(0.5f, 0.5f, 0.75f))
+                        .build())
+                .build();
+        topology.pipe(valued(rollout, topology.pipe(rollout), 0.5f, 0.25f, -1f));
+        assertThat(topology.trajectories()).isEmpty();
+        assertThat(topology.deadLetterNames()).containsExactly("vectors credit.token_level_values");
+    }
+
+    private static Score valued(Rollout rollout, long offset, float... values) {
+        Score score = score(rollout, offset).build();
+        LogProbVector proximal = LogProbVector.newBuilder(score.getVectors().get(1))
+                .setValues(PackedFloats.of(values))
+                .build();
+        return Score.newBuilder(score)
+                .setVectors(List.of(score.getVectors().get(0), proximal))
+                .build();
     }
 
     @Test

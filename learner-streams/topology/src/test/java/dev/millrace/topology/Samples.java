@@ -97,11 +97,13 @@ public final class Samples {
                                 rollout.getBehaviorLogProbs(),
                                 null,
                                 null,
+                                null,
                                 null),
                         new LogProbVector(
                                 PolicyRole.PROXIMAL,
                                 List.of(new VersionSpan(4L, 0, tokens)),
                                 PackedFloats.of(proximal),
+                                null,
                                 null,
                                 null,
                                 null)))
@@ -138,6 +140,7 @@ public final class Samples {
                         role,
                         List.of(new VersionSpan(version, 0, tokens)),
                         PackedFloats.of(filled(tokens, role == PolicyRole.TEACHER ? -0.25f : -2f)),
+                        null,
                         null,
                         null,
                         null)));

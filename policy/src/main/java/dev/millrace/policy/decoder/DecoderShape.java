@@ -23,6 +23,7 @@ import java.util.List;
  * @param traits           in what it differs from the plain decoder
  * @param maxTensorElements most numbers of one tensor: a matrix of more lies in several, by ranges of its rows ({@link WholeTensor}). Always
  *     {@link TensorSpec#MOST_ELEMENTS} where nothing is cut, so that a limit which does nothing makes no other shape
+ * @param valueHead whether a critic's head reads the same hidden states as the output head
  */
 public record DecoderShape(
         int vocabSize,
@@ -38,7 +39,8 @@ public record DecoderShape(
         boolean tiedHead,
         boolean qkvBias,
         DecoderTraits traits,
-        int maxTensorElements) {
+        int maxTensorElements,
+        boolean valueHead) {
 
     public DecoderShape {
         atLeast(2, vocabSize, "vocabSize");
@@ -106,7 +108,8 @@ public record DecoderShape(
                 tiedHead,
                 qkvBias,
                 DecoderTraits.PLAIN,
-                TensorSpec.MOST_ELEMENTS);
+                TensorSpec.MOST_ELEMENTS,
+                false);
     }
 
     /** Returns the same decoder with other traits. */
@@ -125,7 +128,28 @@ public record DecoderShape(
                 tiedHead,
                 qkvBias,
                 others,
-                maxTensorElements);
+                maxTensorElements,
+                valueHead);
+    }
+
+    /** Returns the same decoder with or without a value head. */
+    public DecoderShape withValueHead(boolean present) {
+        return new DecoderShape(
+                vocabSize,
+                hiddenSize,
+                layers,
+                heads,
+                kvHeads,
+                headSize,
+                intermediateSize,
+                maxPositions,
+                ropeTheta,
+                rmsNormEps,
+                tiedHead,
+                qkvBias,
+                traits,
+                maxTensorElements,
+                present);
     }
 
     /**
@@ -159,7 +183,8 @@ public record DecoderShape(
                 tiedHead,
                 qkvBias,
                 traits,
-                mostElements);
+                mostElements,
+                valueHead);
     }
 
     private static void atLeast(int bound, int value, String name) {
@@ -174,7 +199,7 @@ public record DecoderShape(
     }
 
     /**
-     * Every tensor of the decoder, embedding first, head last: the order of all iterations over weights.
+     * Every tensor of the decoder, embedding first, heads last: the order of all iterations over weights.
      *
      * @throws IllegalArgumentException if a matrix cannot be cut into tensors of {@link #maxTensorElements}
      */
@@ -210,6 +235,10 @@ public record DecoderShape(
         wholes.add(whole(TensorNames.FINAL_NORM, hiddenSize));
         if (!tiedHead) {
             wholes.add(head());
+        }
+        if (valueHead) {
+            wholes.add(whole(TensorNames.VALUE_WEIGHT, hiddenSize));
+            wholes.add(whole(TensorNames.VALUE_BIAS, 1));
         }
         return List.copyOf(wholes);
     }

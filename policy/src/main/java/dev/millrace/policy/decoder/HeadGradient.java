@@ -53,15 +53,17 @@ public final class HeadGradient {
         Value x = graph.input(LayerGradient.INPUT, ElementType.FLOAT, Shape.of(all, Dim.of(shape.hiddenSize())));
         Value indices = graph.input(SequenceGraph.ROWS, ElementType.INT64, Shape.of(OF_A_CHUNK));
         Value rows = ops.gather(x, indices);
+        Value hidden = transformer.finalNorm(rows);
         RowSoftmax softmax = RowSoftmax.append(
-                ops,
-                transformer.logits(transformer.finalNorm(rows)),
-                RowSoftmax.Inputs.declare(graph, OF_A_CHUNK, vocabulary));
+                ops, transformer.logits(hidden), RowSoftmax.Inputs.declare(graph, OF_A_CHUNK, vocabulary));
 
         List<String> names = new ArrayList<>();
         if (isTrained) {
             names.add(TensorNames.FINAL_NORM);
             shape.head().pieces().forEach(piece -> names.add(piece.name()));
+            if (shape.valueHead()) {
+                names.addAll(List.of(TensorNames.VALUE_WEIGHT, TensorNames.VALUE_BIAS));
+            }
         }
         Map<Value, Value> sums = new LinkedHashMap<>();
         for (String name : names) {
@@ -74,9 +76,14 @@ public final class HeadGradient {
         Map<Value, Value> seeds = new LinkedHashMap<>();
         seeds.put(softmax.logProbs(), graph.input(SequenceGraph.LOG_PROB_COEFFICIENTS, ElementType.FLOAT, perRow));
         seeds.put(softmax.entropies(), graph.input(SequenceGraph.ENTROPY_COEFFICIENTS, ElementType.FLOAT, perRow));
+        Map<String, Value> outputs = new LinkedHashMap<>();
+        if (shape.valueHead()) {
+            Value values = transformer.values(hidden);
+            seeds.put(values, graph.input(SequenceGraph.VALUE_COEFFICIENTS, ElementType.FLOAT, perRow));
+            outputs.put(SequenceGraph.VALUES, values);
+        }
         Map<Value, Value> found = ReverseMode.append(graph, seeds, leaves, Map.of(), sums);
 
-        Map<String, Value> outputs = new LinkedHashMap<>();
         outputs.put(SequenceGraph.LOG_PROBS, softmax.logProbs());
         outputs.put(SequenceGraph.ENTROPIES, softmax.entropies());
         outputs.put(SequenceGraph.SUM_SQUARED_PROBS, softmax.sumSquaredProbs());

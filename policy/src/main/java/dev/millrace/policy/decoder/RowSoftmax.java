@@ -74,7 +74,7 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
      * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory
      * alignment of the row, which would let the place in the batch show in the last bit.
      */
-    private static Value rowDots(Operators ops, Value a, Value b) {
+    static Value rowDots(Operators ops, Value a, Value b) {
         Value dots = ops.fusedMatMul(ops.unsqueeze(a, 1), ops.unsqueeze(b, 1), false, true, 1f);
         return ops.squeeze(ops.squeeze(dots, 2), 1);
     }

@@ -32,6 +32,8 @@ import java.util.stream.IntStream;
  * int64 [R]; {@link #INVERSE_TEMPERATURE} [R, 1]. Only wanted rows reach the head, so prompts and padding cost no
  * logits.
  *
+ * <p>With a value head, {@link #VALUES} is an output, too.
+ *
  * <p>With a mixture of experts, {@link RoutingPorts} are the inputs and outputs for the routing of each layer.
  *
  * <p>A graph that is {@link Vocabulary#CUT} takes the softmax only over the at most M tokens that each row was drawn
@@ -53,9 +55,11 @@ public final class SequenceGraph {
     public static final String KEPT_MASK = "kept_mask";
     public static final String LOG_PROB_COEFFICIENTS = "log_prob_coefficients";
     public static final String ENTROPY_COEFFICIENTS = "entropy_coefficients";
+    public static final String VALUE_COEFFICIENTS = "value_coefficients";
     public static final String LOG_PROBS = "log_probs";
     public static final String ENTROPIES = "entropies";
     public static final String SUM_SQUARED_PROBS = "sum_squared_probs";
+    public static final String VALUES = "values";
     public static final String ENTRIES = "entries";
     public static final String ENTRY_LOG_PROBS = "entry_log_probs";
     public static final String ENTRY_REMAINDERS = "entry_remainders";
@@ -111,6 +115,9 @@ public final class SequenceGraph {
                 transformer.routed(routing).layers(embedded.rows(), new FullAttention(shape, ops, rotation, masks)),
                 wanted);
         routing.addOutputs();
+        if (shape.valueHead()) {
+            graph.output(VALUES, transformer.values(hidden));
+        }
     }
 
     private static SequenceGraph of(
@@ -258,10 +265,18 @@ public final class SequenceGraph {
                         sequence.graph,
                         Map.of(logProbs, coefficients),
                         sequence.embedded.ofPieces(),
-                        sequence.transformer.weights().values(),
+                        ofLogProbs(sequence.transformer.weights()),
                         new Examples(BATCH, List.of(LENGTH, scored)),
                         weight -> byGram.contains(weight.name())));
         return sequence.graph.whole();
+    }
+
+    /** Weights that log-probs depend on. */
+    private static List<Value> ofLogProbs(Map<String, Value> weights) {
+        Set<String> others = Set.of(TensorNames.VALUE_WEIGHT, TensorNames.VALUE_BIAS);
+        return weights.values().stream()
+                .filter(weight -> !others.contains(weight.name()))
+                .toList();
     }
 
     /**

@@ -1,10 +1,12 @@
 package dev.millrace.policy.decoder;
 
-/** The names Hugging Face gives to the tensors of a checkpoint. */
+/** The names Hugging Face gives to the tensors of a checkpoint; a value head is this project's own. */
 final class TensorNames {
     static final String EMBEDDING = "model.embed_tokens.weight";
     static final String FINAL_NORM = "model.norm.weight";
     static final String HEAD = "lm_head.weight";
+    static final String VALUE_WEIGHT = "value_head.weight";
+    static final String VALUE_BIAS = "value_head.bias";
 
     private TensorNames() {}
 

@@ -119,6 +119,12 @@ final class Transformer {
         return rounded(product(hidden, shape.head().name()));
     }
 
+    /** What the value head says of each row: [rows, hidden] to [rows]. */
+    Value values(Value hidden) {
+        Value weights = ops.expand(weight(TensorNames.VALUE_WEIGHT), hidden.shape());
+        return ops.add(RowSoftmax.rowDots(ops, hidden, weights), weight(TensorNames.VALUE_BIAS));
+    }
+
     /** {@code x W'}, not rounded, in whichever tensors the matrix lies. */
     Value product(Value x, String matrix) {
         return arithmetic.product(ops, x, matrix);

@@ -40,6 +40,8 @@ import java.util.stream.Stream;
  *
  * <p>Reading converts float16 and bfloat16 to float32, exactly. Writing creates one {@code model.safetensors} of
  * float32. It is moved into place last and atomically, so that a reader finds a whole checkpoint or none.
+ *
+ * <p>Files hold no value head: one that the caller asks for begins at 0, and {@link #save} leaves it out.
  */
 public final class CheckpointDirectory {
     private static final String CONFIG = "config.json";
@@ -64,16 +66,23 @@ public final class CheckpointDirectory {
 
     private final Path directory;
     private final int maxTensorElements;
+    private final boolean valueHead;
 
     /** A decoder whose tensors are cut only where no buffer holds them. */
     public CheckpointDirectory(Path directory) {
-        this(directory, TensorSpec.MOST_ELEMENTS);
+        this(directory, TensorSpec.MOST_ELEMENTS, false);
     }
 
-    /** @param maxTensorElements limit of the shape that is read; files always hold every tensor as a whole */
-    public CheckpointDirectory(Path directory, int maxTensorElements) {
+    /**
+     * A decoder in tensors as a run has them.
+     *
+     * @param maxTensorElements limit of the shape that is read; files always hold every tensor as a whole
+     * @param valueHead whether the shape that is read has one
+     */
+    public CheckpointDirectory(Path directory, int maxTensorElements, boolean valueHead) {
         this.directory = directory;
         this.maxTensorElements = maxTensorElements;
+        this.valueHead = valueHead;
     }
 
     /**
@@ -83,7 +92,12 @@ public final class CheckpointDirectory {
      */
     public DecoderShape shape() throws IOException {
         String source = directory.resolve(CONFIG).toString();
-        return HuggingFaceConfig.read(source, config(), maxTensorElements);
+        return HuggingFaceConfig.read(source, config(), maxTensorElements).withValueHead(valueHead);
+    }
+
+    /** What files hold of a decoder. */
+    static List<WholeTensor> stored(DecoderShape shape) {
+        return shape.withValueHead(false).wholes();
     }
 
     /**
@@ -149,7 +163,7 @@ public final class CheckpointDirectory {
         DecoderShape shape = shape();
         try (Tensors tensors = new Tensors(shape)) {
             Weights weights = Weights.zeros(shape); // only now, when files of that size are there
-            for (WholeTensor whole : shape.wholes()) {
+            for (WholeTensor whole : stored(shape)) {
                 for (int piece = 0; piece < whole.pieces().size(); piece++) {
                     FloatBuffer values =
                             weights.tensor(whole.pieces().get(piece).name());
@@ -191,7 +205,7 @@ public final class CheckpointDirectory {
                     .orElseThrow();
             ByteBuffer buffer = ByteBuffer.allocate(Math.multiplyExact(largest, Float.BYTES))
                     .order(ByteOrder.LITTLE_ENDIAN);
-            for (WholeTensor whole : shape.wholes()) {
+            for (WholeTensor whole : stored(shape)) {
                 for (int piece = 0; piece < whole.pieces().size(); piece++) {
                     TensorSpec spec = whole.pieces().get(piece);
                     FloatBuffer values = buffer.clear().asFloatBuffer();
@@ -199,6 +213,13 @@ public final class CheckpointDirectory {
                     tensors.requireSameHead(whole, piece, values.flip());
                     reader.read(spec, buffer.limit(spec.elementCount() * Float.BYTES));
                 }
+            }
+            List<TensorSpec> all = shape.tensors();
+            for (TensorSpec spec :
+                    all.subList(shape.withValueHead(false).tensors().size(), all.size())) {
+                reader.read(
+                        spec,
+                        ByteBuffer.allocate(spec.elementCount() * Float.BYTES).order(ByteOrder.LITTLE_ENDIAN));
             }
         }
     }
@@ -255,7 +276,7 @@ public final class CheckpointDirectory {
                         }
                     }
                 }
-                for (WholeTensor whole : shape.wholes()) {
+                for (WholeTensor whole : stored(shape)) {
                     SafetensorsFile file = fileOf.get(whole.name());
                     if (file == null) {
                         throw new CheckpointException(directory + ": tensor " + whole.name() + " is missing");
@@ -276,7 +297,7 @@ public final class CheckpointDirectory {
         /** A tensor nobody reads is a part of the model we would silently leave out. */
         private void refuseLeftOver() {
             Set<String> left = new TreeSet<>(fileOf.keySet());
-            shape.wholes().forEach(whole -> left.remove(whole.name()));
+            stored(shape).forEach(whole -> left.remove(whole.name()));
             left.removeIf(name -> name.endsWith(DERIVED_SUFFIX) || shape.tiedHead() && name.equals(HEAD));
             if (!left.isEmpty()) {
                 throw new CheckpointException(directory + ": the decoder has no place for "
@@ -329,7 +350,7 @@ public final class CheckpointDirectory {
         Path partial = directory.resolve(TENSORS + ".partial");
         SafetensorsWriter.write(
                 partial,
-                weights.shape().wholes().stream()
+                stored(weights.shape()).stream()
                         .map(whole -> SafetensorsWriter.Tensor.of(whole, whole.name(), "F32", weights.tensors()))
                         .toList());
         Files.move(

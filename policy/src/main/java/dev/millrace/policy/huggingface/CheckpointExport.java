@@ -84,7 +84,7 @@ public final class CheckpointExport {
      */
     public static CheckpointExport of(Weights weights) {
         Map<String, StoredTensor> layout = new LinkedHashMap<>();
-        for (WholeTensor whole : weights.shape().wholes()) {
+        for (WholeTensor whole : CheckpointDirectory.stored(weights.shape())) {
             layout.put(
                     whole.name(),
                     new StoredTensor(
@@ -108,7 +108,9 @@ public final class CheckpointExport {
      * @throws CheckpointException if it is of another shape, or cannot be read
      */
     public static CheckpointExport like(CheckpointDirectory begun, Weights weights) throws IOException {
-        DecoderShape shape = begun.shape().within(weights.shape().maxTensorElements());
+        DecoderShape shape = begun.shape()
+                .within(weights.shape().maxTensorElements())
+                .withValueHead(weights.shape().valueHead());
         if (!shape.equals(weights.shape())) {
             throw new CheckpointException(
                     begun.path() + " is of another shape than the weights: " + shape + ", not " + weights.shape());

@@ -155,7 +155,8 @@ final class HuggingFaceConfig {
                             window,
                             fullLayers,
                             experts()),
-                    maxTensorElements);
+                    maxTensorElements,
+                    false);
             shape.tensors(); // each must fit a buffer, and so must a row of what is cut
             return shape;
         } catch (IllegalArgumentException | ArithmeticException e) {

@@ -5,7 +5,6 @@ import dev.millrace.policy.decoder.SequenceGraph;
 import dev.millrace.policy.decoder.SequenceGraph.Vocabulary;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.weights.Weights;
-import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -22,7 +21,7 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 public final class GradientNormSession implements AutoCloseable {
     private final SequenceRunner runner;
-    private final Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
+    private final Set<String> outputs;
 
     /** @param tokenBudget padded tokens per micro-batch: bounds memory */
     public GradientNormSession(Engine engine, DecoderShape shape, int tokenBudget) {
@@ -36,7 +35,7 @@ public final class GradientNormSession implements AutoCloseable {
                 shape,
                 limit.rows((sequences, length) -> bytes(shape, sequences, length)),
                 new NormGraphs(engine, shape));
-        this.outputs.add(SequenceGraph.SQUARED_NORMS);
+        this.outputs = ScoringSession.outputs(shape, SequenceGraph.SQUARED_NORMS);
     }
 
     /**

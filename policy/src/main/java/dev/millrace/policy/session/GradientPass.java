@@ -43,9 +43,21 @@ public final class GradientPass implements AutoCloseable {
      * @param temperatures one per sequence
      * @param logProbCoefficients one per packed token
      * @param entropyCoefficients one per packed token
+     * @param valueCoefficients one per packed token
      */
     public record Part(
-            SequenceBatch batch, float[] temperatures, float[] logProbCoefficients, float[] entropyCoefficients) {}
+            SequenceBatch batch,
+            float[] temperatures,
+            float[] logProbCoefficients,
+            float[] entropyCoefficients,
+            float[] valueCoefficients) {
+
+        /** With no loss of values. */
+        public Part(
+                SequenceBatch batch, float[] temperatures, float[] logProbCoefficients, float[] entropyCoefficients) {
+            this(batch, temperatures, logProbCoefficients, entropyCoefficients, new float[batch.scoredCount()]);
+        }
+    }
 
     private record Piece(int part, MicroBatch micro) {}
 
@@ -56,7 +68,7 @@ public final class GradientPass implements AutoCloseable {
         this.weights = weights;
         this.parts = List.copyOf(parts);
         this.scores = parts.stream()
-                .map(part -> TokenScores.allocate(part.batch().scoredCount()))
+                .map(part -> TokenScores.allocate(part.batch().scoredCount(), shape))
                 .toList();
         this.order = new AdditionOrder(shape.layers() + 2);
         List<List<MicroBatch>> plans =

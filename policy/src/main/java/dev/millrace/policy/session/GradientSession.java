@@ -12,14 +12,14 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t) / dW} of a batch, for coefficients of the caller's
- * choice, by all weights or only by those of an adapter. The latter is the gradient of {@code W + scale * (B A)}. It
+ * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t + sum_t v_t V_t) / dW} of a batch, for coefficients of the
+ * caller's choice, by all weights or only by those of an adapter. The latter is the gradient of {@code W + scale * (B A)}. It
  * ignores that the values of an adapter or of weights may be rounded to a narrower type.
  *
  * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and other tokens get no gradient.
  *
- * <p>Any objective over log-probs is a pair of such coefficients: differentiate it by each log-prob (and entropy) in
- * plain Java. Micro-batches go through one layer after the other and back, and each layer adds its part in the
+ * <p>Any objective over log-probs is a set of such coefficients: differentiate it by each log-prob (entropy, value) in
+ * plain Java. V is what the value head says; without one v is not read. Micro-batches go through one layer after the other and back, and each layer adds its part in the
  * gradient's own memory, without a second copy. Additions have a fixed order, so that the same call gives the same bits
  * for any number of threads. Thread-safe; the weights are read in place and must not change during a call.
  */
@@ -89,7 +89,12 @@ public final class GradientSession implements AutoCloseable {
             float[] logProbCoefficients,
             float[] entropyCoefficients,
             Gradients into) {
-        GradientPass.Part part = new GradientPass.Part(batch, temperatures, logProbCoefficients, entropyCoefficients);
+        return accumulate(
+                weights, new GradientPass.Part(batch, temperatures, logProbCoefficients, entropyCoefficients), into);
+    }
+
+    /** The same of a batch with all its coefficients. */
+    public TokenScores accumulate(Weights weights, GradientPass.Part part, Gradients into) {
         try (GradientPass pass = begin(weights, List.of(part), into)) {
             for (int piece = 0; piece < pass.pieces(); piece++) {
                 pass.run(piece);
@@ -121,6 +126,7 @@ public final class GradientSession implements AutoCloseable {
             SequenceRunner.check(shape, weights, part.batch(), part.temperatures());
             requireFinite(part.batch(), part.logProbCoefficients(), "logProbCoefficients");
             requireFinite(part.batch(), part.entropyCoefficients(), "entropyCoefficients");
+            requireFinite(part.batch(), part.valueCoefficients(), "valueCoefficients");
         }
         return new GradientPass(this, weights, into, parts);
     }

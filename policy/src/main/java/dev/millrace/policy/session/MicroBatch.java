@@ -288,6 +288,13 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                                 + ", entropy=" + scores.entropies()[packed]
                                 + "; the weights hold values no softmax survives");
             }
+            if (scores.values().length > 0 && !Float.isFinite(scores.values()[packed])) {
+                throw new NonFiniteScoreException(
+                        sequences[row],
+                        t,
+                        "sequence " + sequences[row] + ", token " + t + ": value=" + scores.values()[packed]
+                                + "; the weights of the value head hold numbers that are not finite");
+            }
         });
     }
 

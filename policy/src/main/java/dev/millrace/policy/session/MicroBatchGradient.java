@@ -16,7 +16,6 @@ import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -130,7 +129,7 @@ final class MicroBatchGradient {
         FloatBuffer gradient = PositionTables.direct(Math.multiplyExact(tokens(), width));
         long[] rows = micro.rows();
         int wanted = micro.scoredCount();
-        head(Map.of(), Map.of(), Set.of(HeadGradient.ROW_GRADIENT), (result, from) -> {
+        head(Map.of(), Map.of(), new String[] {HeadGradient.ROW_GRADIENT}, (result, from) -> {
             float[] ofRows = result.floats(HeadGradient.ROW_GRADIENT);
             for (int row = from; row < Math.min(from + micro.rowsAtOnce(), wanted); row++) {
                 gradient.put(Math.multiplyExact((int) rows[row], width), ofRows, (row - from) * width, width);
@@ -144,7 +143,7 @@ final class MicroBatchGradient {
         head(
                 Map.of(HeadGradient.SUM, flows),
                 Map.of(LayerGradient.INPUT_GRADIENT, flows),
-                Set.of(),
+                new String[0],
                 (result, from) -> {});
     }
 
@@ -158,19 +157,18 @@ final class MicroBatchGradient {
      * @param written outputs in addition to the gradients
      * @param more outputs in addition to the scores
      */
-    private void head(Map<String, Tensor> fed, Map<String, Tensor> written, Set<String> more, ChunkReader reader) {
+    private void head(Map<String, Tensor> fed, Map<String, Tensor> written, String[] more, ChunkReader reader) {
         GradientGraphs.Head head = graphs.head(micro.vocabulary());
         boolean adds = !head.gradient().trained().isEmpty();
         Map<String, Tensor> pinned = sums(head.gradient().trained(), 0);
         pinned.putAll(written);
-        Set<String> outputs = new HashSet<>(ScoringSession.OUTPUTS);
-        outputs.addAll(more);
+        Set<String> outputs = ScoringSession.outputs(shape, more);
         long[] rows = micro.rows();
         int atOnce = micro.rowsAtOnce();
         HeadInputs inputs = new HeadInputs(rows);
         Map<String, Tensor> flows = new HashMap<>(fed);
         flows.put(LayerGradient.INPUT, tensor(made.getFirst(), LayerGradient.OUTPUT));
-        TokenScores found = TokenScores.allocate(rows.length);
+        TokenScores found = TokenScores.allocate(rows.length, shape);
         if (adds) {
             order.await(shape.layers(), ticket);
         }
@@ -186,6 +184,9 @@ final class MicroBatchGradient {
                 put(result, SequenceGraph.LOG_PROBS, from, found.logProbs());
                 put(result, SequenceGraph.ENTROPIES, from, found.entropies());
                 put(result, SequenceGraph.SUM_SQUARED_PROBS, from, found.sumSquaredProbs());
+                if (shape.valueHead()) {
+                    put(result, SequenceGraph.VALUES, from, found.values());
+                }
                 reader.read(result, from);
             }
         }
@@ -195,6 +196,9 @@ final class MicroBatchGradient {
         micro.put(found.logProbs(), scores.logProbs());
         micro.put(found.entropies(), scores.entropies());
         micro.put(found.sumSquaredProbs(), scores.sumSquaredProbs());
+        if (shape.valueHead()) {
+            micro.put(found.values(), scores.values());
+        }
         micro.refuseNonFinite(scores);
     }
 
@@ -205,6 +209,7 @@ final class MicroBatchGradient {
         private final float[] inverseTemperatures = micro.inverseTemperatures(part.temperatures());
         private final float[] logProbCoefficients = micro.pick(part.logProbCoefficients());
         private final float[] entropyCoefficients = micro.pick(part.entropyCoefficients());
+        private final float[] valueCoefficients = micro.pick(part.valueCoefficients());
         private final boolean isCut = micro.vocabulary() == Vocabulary.CUT;
         private final long[] kept = isCut ? micro.keptIds() : new long[0];
         private final float[] keptMask = isCut ? micro.keptMask() : new float[0];
@@ -231,6 +236,9 @@ final class MicroBatchGradient {
                             SequenceGraph.ENTROPY_COEFFICIENTS,
                             Arrays.copyOfRange(entropyCoefficients, from, to),
                             count);
+            if (shape.valueHead()) {
+                chunk.floats(SequenceGraph.VALUE_COEFFICIENTS, Arrays.copyOfRange(valueCoefficients, from, to), count);
+            }
             int width = micro.width();
             return isCut
                     ? chunk.longs(SequenceGraph.KEPT, Arrays.copyOfRange(kept, from * width, to * width), count, width)

@@ -69,6 +69,8 @@ public final class PassMemory {
 
     /** Whether an output is added up in the gradient's own memory. */
     private static boolean isSum(String output) {
-        return output.startsWith("gradient.model.") || output.startsWith("gradient.lm_head.");
+        return output.startsWith("gradient.model.")
+                || output.startsWith("gradient.lm_head.")
+                || output.startsWith("gradient.value_head.");
     }
 }

@@ -23,20 +23,22 @@ public final class ScoringSession implements AutoCloseable {
     /** Below any log-prob that a softmax gives: that of a row's padding. */
     private static final float IMPOSSIBLE = -1e8f;
 
-    static final Set<String> OUTPUTS =
-            Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS);
-    private static final Set<String> ENTRY_OUTPUTS = Set.of(
-            SequenceGraph.LOG_PROBS,
-            SequenceGraph.ENTROPIES,
-            SequenceGraph.SUM_SQUARED_PROBS,
-            SequenceGraph.ENTRY_LOG_PROBS,
-            SequenceGraph.ENTRY_REMAINDERS);
     private final Engine engine;
     private final DecoderShape shape;
     private final int tokenBudget;
     private final int mostRows;
     private final SequenceRunner runner;
     private final Map<Integer, SequenceRunner> entryRunners = new ConcurrentHashMap<>();
+
+    /** What every graph says of a shape's tokens, and some more. */
+    static Set<String> outputs(DecoderShape shape, String... more) {
+        Set<String> outputs = new HashSet<>(Set.of(more));
+        outputs.addAll(Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS));
+        if (shape.valueHead()) {
+            outputs.add(SequenceGraph.VALUES);
+        }
+        return outputs;
+    }
 
     /** @param tokenBudget padded tokens per micro-batch: bounds the memory of a call; one longer sequence goes alone */
     public ScoringSession(Engine engine, DecoderShape shape, int tokenBudget) {
@@ -67,7 +69,7 @@ public final class ScoringSession implements AutoCloseable {
      * @throws NonFiniteScoreException naming sequence and token
      */
     public TokenScores score(Weights weights, SequenceBatch batch, float[] temperatures) {
-        return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, OUTPUTS, (micro, result) -> {});
+        return runner.run(weights, batch, temperatures, (micro, feeds) -> {}, outputs(shape), (micro, result) -> {});
     }
 
     /**
@@ -98,7 +100,7 @@ public final class ScoringSession implements AutoCloseable {
                         temperatures,
                         (micro, feeds) ->
                                 feeds.longs(SequenceGraph.ENTRIES, micro.entries(entries, k), micro.rowCount(), k),
-                        ENTRY_OUTPUTS,
+                        outputs(shape, SequenceGraph.ENTRY_LOG_PROBS, SequenceGraph.ENTRY_REMAINDERS),
                         (micro, result) -> {
                             micro.putRows(result.floats(SequenceGraph.ENTRY_LOG_PROBS), k, logProbs);
                             micro.put(result.floats(SequenceGraph.ENTRY_REMAINDERS), remainders);
@@ -121,7 +123,7 @@ public final class ScoringSession implements AutoCloseable {
         if (!shape.traits().experts().present()) {
             throw new IllegalArgumentException("the model has no experts, so there is no routing to note");
         }
-        Set<String> outputs = new HashSet<>(OUTPUTS);
+        Set<String> outputs = outputs(shape);
         for (int layer = 0; layer < shape.layers(); layer++) {
             outputs.add(RoutingPorts.experts(layer));
             outputs.add(RoutingPorts.weights(layer));

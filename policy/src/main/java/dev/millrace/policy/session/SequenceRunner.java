@@ -116,7 +116,7 @@ final class SequenceRunner implements AutoCloseable {
             Set<String> outputs,
             Reader reader) {
         check(weights, batch, temperatures);
-        TokenScores scores = TokenScores.allocate(batch.scoredCount());
+        TokenScores scores = TokenScores.allocate(batch.scoredCount(), shape);
         try (Engine.Bound fixed = engine.bound(weights.tensors())) {
             for (MicroBatch planned : MicroBatch.plan(batch, limit, shape)) {
                 MicroBatch micro = graphs.laidOut(planned);
@@ -158,6 +158,9 @@ final class SequenceRunner implements AutoCloseable {
             micro.put(result.floats(SequenceGraph.LOG_PROBS), scores.logProbs());
             micro.put(result.floats(SequenceGraph.ENTROPIES), scores.entropies());
             micro.put(result.floats(SequenceGraph.SUM_SQUARED_PROBS), scores.sumSquaredProbs());
+            if (outputs.contains(SequenceGraph.VALUES)) {
+                micro.put(result.floats(SequenceGraph.VALUES), scores.values());
+            }
             micro.refuseNonFinite(scores);
             reader.read(micro, result);
         } catch (OrtException e) {

@@ -69,7 +69,7 @@ public final class Weights {
     }
 
     /**
-     * Fresh weights for training from nothing: norms 1, biases 0, matrices normal with variance {@code 1/in}; projections
+     * Fresh weights for training from nothing: norms 1, biases and a value head 0, matrices normal with variance {@code 1/in}; projections
      * back into the residual stream are divided by {@code sqrt(2*layers)}, so that its scale does not grow with depth.
      * Embedding and head have variance {@code 1/hiddenSize}.
      *
@@ -84,7 +84,7 @@ public final class Weights {
             String name = whole.name();
             if (name.endsWith("norm.weight")) {
                 fill(weights, whole, () -> 1f);
-            } else if (!name.endsWith(".bias")) {
+            } else if (whole.dims().size() > 1) {
                 double in = whole.dims().get(1);
                 boolean intoResidual = name.endsWith("o_proj.weight") || name.endsWith("down_proj.weight");
                 double deviation = (intoResidual ? residualScale : 1) / Math.sqrt(in);

@@ -47,6 +47,27 @@ public final class NaiveDecoder {
 
     /** {@code log softmax(logits / temperature)} after each token: [length][vocab]; row t is about token t+1. */
     public double[][] logProbs(int[] tokens, double temperature) {
+        double[][] hidden = hidden(tokens);
+        double[][] result = new double[hidden.length][];
+        for (int t = 0; t < result.length; t++) {
+            double[] logits = kept(
+                    times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden[t]));
+            result[t] = logSoftmax(logits, temperature);
+        }
+        return result;
+    }
+
+    /** What the value head says after each token. */
+    public double[] values(int[] tokens) {
+        double[][] hidden = hidden(tokens);
+        double[] values = new double[hidden.length];
+        for (int t = 0; t < values.length; t++) {
+            values[t] = times(tensors.get("value_head.weight"), hidden[t])[0] + tensors.get("value_head.bias")[0];
+        }
+        return values;
+    }
+
+    private double[][] hidden(int[] tokens) {
         int n = tokens.length;
         double[][] x = new double[n][];
         for (int t = 0; t < n; t++) {
@@ -66,10 +87,7 @@ public final class NaiveDecoder {
         }
         double[][] result = new double[n][];
         for (int t = 0; t < n; t++) {
-            double[] hidden = norm(x[t], "model.norm.weight");
-            double[] logits =
-                    kept(times(tensors.get(shape.tiedHead() ? "model.embed_tokens.weight" : "lm_head.weight"), hidden));
-            result[t] = logSoftmax(logits, temperature);
+            result[t] = norm(x[t], "model.norm.weight");
         }
         return result;
     }

@@ -20,8 +20,11 @@ public final class Shapes {
     public static final DecoderShape EXPERTS = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, false, false)
             .with(new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(4, 3, 12, true)));
 
+    /** With a critic's head beside a tied one. */
+    public static final DecoderShape VALUE_HEAD = TIED.withValueHead(true);
+
     public static final List<DecoderShape> VARIED =
-            List.of(TIED, GROUPED_UNTIED_BIASED, ONE_KEY_HEAD, ALL_TRAITS, EXPERTS);
+            List.of(TIED, GROUPED_UNTIED_BIASED, ONE_KEY_HEAD, ALL_TRAITS, EXPERTS, VALUE_HEAD);
 
     private Shapes() {}
 }

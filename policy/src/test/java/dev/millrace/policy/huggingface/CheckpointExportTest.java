@@ -8,9 +8,12 @@ import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.weights.Bfloat16;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
@@ -67,6 +70,31 @@ class CheckpointExportTest {
         for (TensorSpec spec : weights.shape().tensors()) {
             assertThat(loaded.bytes(spec.name())).isEqualTo(weights.bytes(spec.name()));
         }
+    }
+
+    @Test
+    void shouldLeaveOutAValueHeadAndBeginOneAtZero() throws IOException {
+        Weights weights = Weights.random(Shapes.VALUE_HEAD, 3);
+        weights.tensor("value_head.weight").put(1, 0.5f);
+        Path to = directory.resolve("model");
+        CheckpointExport.of(weights).to(to, "card");
+
+        assertThat(new CheckpointDirectory(to).shape()).isEqualTo(Shapes.TIED);
+        assertThat(new CheckpointDirectory(to).layout()).doesNotContainKey("value_head.weight");
+        CheckpointDirectory again = new CheckpointDirectory(to, TensorSpec.MOST_ELEMENTS, true);
+        Weights begun = again.load();
+        assertThat(begun.shape()).isEqualTo(Shapes.VALUE_HEAD);
+        assertThat(begun.tensor("value_head.weight").get(1)).isZero();
+        Map<String, ByteBuffer> read = new LinkedHashMap<>();
+        again.read((spec, bytes) -> read.put(
+                spec.name(), ByteBuffer.allocate(bytes.remaining()).put(bytes).flip()));
+        assertThat(read.keySet())
+                .containsExactlyElementsOf(
+                        begun.shape().tensors().stream().map(TensorSpec::name).toList());
+        read.forEach((name, bytes) -> assertThat(bytes).as(name).isEqualTo(begun.bytes(name)));
+        CheckpointExport.like(new CheckpointDirectory(to), weights).to(directory.resolve("like"), "card");
+        assertThat(new CheckpointDirectory(directory.resolve("like")).layout())
+                .isEqualTo(new CheckpointDirectory(to).layout());
     }
 
     @Test

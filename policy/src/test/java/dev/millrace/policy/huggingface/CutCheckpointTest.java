@@ -36,7 +36,7 @@ class CutCheckpointTest {
             CheckpointExport.of(Weights.random(shape, 1)).as(type).to(begun, "card");
             Weights whole = new CheckpointDirectory(begun).load();
 
-            CheckpointDirectory read = new CheckpointDirectory(begun, MOST);
+            CheckpointDirectory read = new CheckpointDirectory(begun, MOST, false);
             Weights cut = read.load();
 
             assertThat(cut.shape()).isEqualTo(shape.within(MOST)).isNotEqualTo(shape);
@@ -85,7 +85,7 @@ class CutCheckpointTest {
         Weights other = weights.copy();
         tensors.add(SafetensorsWriter.Tensor.of(embedding, "lm_head.weight", "F32", other.tensors()));
         SafetensorsWriter.write(path, tensors);
-        CheckpointDirectory read = new CheckpointDirectory(directory, MOST);
+        CheckpointDirectory read = new CheckpointDirectory(directory, MOST, false);
         assertThat(bytes(read.load(), read.shape().embedding().pieces())).isEqualTo(bytes(weights, embedding.pieces()));
 
         int last = (int) embedding.elementCount() - 1;
@@ -102,14 +102,14 @@ class CutCheckpointTest {
         Weights weights = Weights.random(Shapes.TIED, 1);
         weights.tensor("model.embed_tokens.weight").put(150, Float.NaN);
         new CheckpointDirectory(directory).save(weights);
-        assertThatThrownBy(() -> new CheckpointDirectory(directory, MOST).load())
+        assertThatThrownBy(() -> new CheckpointDirectory(directory, MOST, false).load())
                 .hasMessageContaining("model.embed_tokens.weight has NaN as element 150 of 176");
     }
 
     @Test
     void shouldRefuseALimitBelowARow() throws IOException {
         new CheckpointDirectory(directory).save(Weights.random(Shapes.TIED, 1));
-        assertThatThrownBy(() -> new CheckpointDirectory(directory, 15).shape())
+        assertThatThrownBy(() -> new CheckpointDirectory(directory, 15, false).shape())
                 .isInstanceOf(CheckpointException.class)
                 .hasMessageContaining("model.embed_tokens.weight has rows of 16 numbers, and a tensor may have 15");
     }

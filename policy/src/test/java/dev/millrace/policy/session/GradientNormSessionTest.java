@@ -22,7 +22,12 @@ import org.junit.jupiter.params.provider.FieldSource;
 
 class GradientNormSessionTest {
     static final List<DecoderShape> SHAPES = List.of(
-            Shapes.TIED, Shapes.GROUPED_UNTIED_BIASED, Shapes.ONE_KEY_HEAD, Shapes.DEFAULT_TASK, Shapes.ALL_TRAITS);
+            Shapes.TIED,
+            Shapes.GROUPED_UNTIED_BIASED,
+            Shapes.ONE_KEY_HEAD,
+            Shapes.DEFAULT_TASK,
+            Shapes.ALL_TRAITS,
+            Shapes.VALUE_HEAD);
     /** From few tokens, where Gram matrices are cheaper for every matrix, to many, where they are cheaper for none. */
     private static final int[] LENGTHS = {6, 2, 9, 1, 13, 6, 6, 33, 60, 2, 5, 17, 64};
 

@@ -66,12 +66,17 @@ class GradientSessionTest {
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
         float[] logProbCoefficients = coefficients(4, batch);
         float[] entropyCoefficients = coefficients(5, batch);
+        float[] valueCoefficients = coefficients(8, batch);
         List<Gradients> found = new ArrayList<>();
         for (Engine engine : List.of(Engine.cpu(), Engine.cpuAsDevice())) {
             Gradients gradients = new Gradients(shape);
             try (GradientSession session = new GradientSession(
                     engine, shape, Optional.empty(), MicrobatchLimit.ofTokens(budget), logits, activations)) {
-                session.accumulate(weights, batch, temperatures, logProbCoefficients, entropyCoefficients, gradients);
+                session.accumulate(
+                        weights,
+                        new GradientPass.Part(
+                                batch, temperatures, logProbCoefficients, entropyCoefficients, valueCoefficients),
+                        gradients);
             }
             found.add(gradients);
         }
@@ -86,12 +91,14 @@ class GradientSessionTest {
                         tensor,
                         direction,
                         step,
-                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients)
+                                + objective(twin, batch, valueCoefficients));
                 double down = nudged(
                         tensor,
                         direction,
                         -step,
-                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients));
+                        () -> objective(twin, batch, temperatures, logProbCoefficients, entropyCoefficients)
+                                + objective(twin, batch, valueCoefficients));
                 for (Gradients gradients : found) {
                     float[] gradient = gradients.values(spec.name());
                     double claimed = 0;
@@ -131,7 +138,7 @@ class GradientSessionTest {
 
     @Test
     void shouldReturnTheScoresOfTheForwardPass() {
-        DecoderShape shape = Shapes.GROUPED_UNTIED_BIASED;
+        DecoderShape shape = Shapes.GROUPED_UNTIED_BIASED.withValueHead(true);
         Weights weights = RaggedBatches.weights(shape, 1);
         SequenceBatch batch = RaggedBatches.random(shape, 2, LENGTHS);
         float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
@@ -143,6 +150,7 @@ class GradientSessionTest {
             assertThat(actual.logProbs()).containsExactly(expected.logProbs(), within(1e-6f));
             assertThat(actual.entropies()).containsExactly(expected.entropies(), within(1e-6f));
             assertThat(actual.sumSquaredProbs()).containsExactly(expected.sumSquaredProbs(), within(1e-6f));
+            assertThat(actual.values()).hasSize(batch.scoredCount()).containsExactly(expected.values(), within(1e-6f));
         }
     }
 
@@ -210,6 +218,7 @@ class GradientSessionTest {
                 assertThat(again.logProbs()).containsExactly(scores.logProbs());
                 assertThat(again.entropies()).containsExactly(scores.entropies());
                 assertThat(again.sumSquaredProbs()).containsExactly(scores.sumSquaredProbs());
+                assertThat(again.values()).containsExactly(scores.values());
                 Gradients repeated = new Gradients(shape);
                 chunks.accumulate(weights, batch, temperatures, c, e, repeated);
                 for (TensorSpec spec : shape.tensors()) {
@@ -403,6 +412,17 @@ class GradientSessionTest {
                     entropy -= logProb == Double.NEGATIVE_INFINITY ? 0 : Math.exp(logProb) * logProb;
                 }
                 sum += c[packed] * row[batch.token(s, t)] + e[packed] * entropy;
+            }
+        }
+        return sum;
+    }
+
+    private static double objective(NaiveDecoder twin, SequenceBatch batch, float[] v) {
+        double sum = 0;
+        for (int s = 0; twin.tensor("value_head.weight") != null && s < batch.sequenceCount(); s++) {
+            double[] values = twin.values(RaggedBatches.sequence(batch, s));
+            for (int t = batch.firstScored(s); t < batch.length(s); t++) {
+                sum += v[batch.offset(s) + t - batch.firstScored(s)] * values[t - 1];
             }
         }
         return sum;

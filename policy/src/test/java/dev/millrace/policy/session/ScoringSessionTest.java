@@ -47,6 +47,7 @@ class ScoringSessionTest {
             NaiveDecoder twin = new NaiveDecoder(weights);
             for (int s = 0; s < LENGTHS.length; s++) {
                 double[][] expected = twin.logProbs(RaggedBatches.sequence(batch, s), temperatures[s]);
+                double[] values = shape.valueHead() ? twin.values(RaggedBatches.sequence(batch, s)) : new double[0];
                 for (int t = batch.firstScored(s); t < batch.length(s); t++) {
                     int packed = batch.offset(s) + t - batch.firstScored(s);
                     double[] distribution = RaggedBatches.renormalised(batch, s, t, expected[t - 1]);
@@ -65,6 +66,9 @@ class ScoringSessionTest {
                                             .map(lp -> Math.exp(2 * lp))
                                             .sum(),
                                     within(1e-5));
+                    if (shape.valueHead()) {
+                        assertThat((double) scores.values()[packed]).isCloseTo(values[t - 1], within(1e-5));
+                    }
                 }
             }
         }
@@ -310,5 +314,6 @@ class ScoringSessionTest {
         assertThat(actual.logProbs()).containsExactly(expected.logProbs());
         assertThat(actual.entropies()).containsExactly(expected.entropies());
         assertThat(actual.sumSquaredProbs()).containsExactly(expected.sumSquaredProbs());
+        assertThat(actual.values()).containsExactly(expected.values());
     }
 }

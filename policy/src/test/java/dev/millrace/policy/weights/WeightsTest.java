@@ -45,6 +45,20 @@ class WeightsTest {
     }
 
     @Test
+    void shouldBeginAValueHeadAtZeroBesideTheSameWeights() {
+        Weights without = Weights.random(SHAPE, 1);
+        Weights with = Weights.random(SHAPE.withValueHead(true), 1);
+        without.shape()
+                .tensors()
+                .forEach(spec -> assertThat(with.bytes(spec.name())).isEqualTo(without.bytes(spec.name())));
+        assertThat(with.shape().parameterCount()).isEqualTo(SHAPE.parameterCount() + SHAPE.hiddenSize() + 1);
+        for (String name : new String[] {"value_head.weight", "value_head.bias"}) {
+            assertThat(with.tensor(name))
+                    .isEqualTo(FloatBuffer.allocate(with.tensor(name).limit()));
+        }
+    }
+
+    @Test
     void shouldShowAWriteInBytesButNotInACopy() {
         Weights weights = Weights.zeros(SHAPE);
         Weights copy = weights.copy();

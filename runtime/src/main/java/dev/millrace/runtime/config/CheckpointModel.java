@@ -46,7 +46,19 @@ public final class CheckpointModel {
     }
 
     private CheckpointModel(String directory, int maxTensorElements) {
-        this.directory = new CheckpointDirectory(Path.of(directory), maxTensorElements);
+        this.directory = new CheckpointDirectory(Path.of(directory), maxTensorElements, false);
+    }
+
+    private CheckpointModel(CheckpointDirectory directory) {
+        this.directory = directory;
+    }
+
+    /** What a run of this configuration begins with. */
+    public static CheckpointModel of(MillraceConfig config) {
+        return new CheckpointModel(new CheckpointDirectory(
+                Path.of(config.model().checkpoint()),
+                config.model().maxTensorElements(),
+                config.shape().valueHead()));
     }
 
     /**

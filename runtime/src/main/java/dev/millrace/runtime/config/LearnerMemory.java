@@ -22,7 +22,7 @@ public final class LearnerMemory {
 
     private LearnerMemory(MillraceConfig config) {
         this.step = config.learner().step();
-        this.shape = config.model().shape(config.task().task().tokenizer().vocabSize());
+        this.shape = config.shape();
         this.lora = config.learner().lora().shape();
         this.readsNorms = config.algorithm().advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
         int response = config.admission().sampling().maxTokens() == 0

@@ -5,6 +5,7 @@ import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.CriticConfig;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.algorithm.StalenessRules;
 import dev.millrace.corrections.stage.Stage;
@@ -136,8 +137,8 @@ public record MillraceConfig(
         engine.refusal(asked(admission.sampling())).ifPresent(refusal -> {
             throw new ConfigException("admission.sampling." + refusal);
         });
-        refuseWith("model", () -> model.shape(task.task().tokenizer().vocabSize()));
-        DecoderShape shape = model.shape(task.task().tokenizer().vocabSize());
+        refuseWith("model", () -> shape(model, task, algorithm));
+        DecoderShape shape = shape(model, task, algorithm);
         try {
             shape.tensors();
         } catch (IllegalArgumentException e) {
@@ -149,6 +150,16 @@ public record MillraceConfig(
         RoutingRules.require(shape, algorithm, generator, gateway, engine);
         ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
         refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
+    }
+
+    /** The decoder that is trained, with a value head if the algorithm has a critic. */
+    public DecoderShape shape() {
+        return shape(model, task, algorithm);
+    }
+
+    private static DecoderShape shape(ModelConfig model, TaskSettings task, Algorithm algorithm) {
+        return model.shape(task.task().tokenizer().vocabSize())
+                .withValueHead(algorithm.critic() instanceof CriticConfig.ValueHead);
     }
 
     /** As requests carry it, as far as it says how tokens are drawn. */
@@ -167,8 +178,7 @@ public record MillraceConfig(
 
     /** Settings of the run's topics, with defaults that follow from the model's size. */
     public TopicsConfig sizedTopics() {
-        ModelSizes kept = ModelSizes.of(
-                model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape(), weights, algorithm);
+        ModelSizes kept = ModelSizes.of(shape(), learner.lora().shape(), weights, algorithm);
         return topics.sizedFor(kept.weights(), kept.optimizer());
     }
 
@@ -190,8 +200,7 @@ public record MillraceConfig(
 
     /** What is trained, and what a version has of it. */
     public VersionSize versionSize() {
-        return VersionSize.of(
-                model.shape(task.task().tokenizer().vocabSize()), learner.lora().shape());
+        return VersionSize.of(shape(), learner.lora().shape());
     }
 
     /** The adapter that the run's first version is given; empty where the weights themselves are trained. */
@@ -418,6 +427,12 @@ public record MillraceConfig(
                         + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all weights; choose"
                         + " another advantage, or train the weights themselves, learner.lora.rank=0");
             }
+            if (algorithm.critic() instanceof CriticConfig.ValueHead) {
+                throw new ConfigException("learner.lora.rank is " + lora.rank()
+                        + " and algorithm.critic is value_head, which is no part of an adapter and would never be trained;"
+                        + " train the weights themselves, learner.lora.rank=0, or choose another algorithm.advantage with"
+                        + " algorithm.critic=off");
+            }
             if (topics.weightsRetentionBytes() > 0
                     && ObjectStore.of(weights.store()).isEmpty()) {
                 throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
@@ -470,13 +485,14 @@ public record MillraceConfig(
                     join.reference(),
                     "topology.join.reference is false",
                     "set it to true, and scorer.reference to a policy");
-            for (StageInput partners : new StageInput[] {StageInput.VALUES, StageInput.GREEDY_REWARDS}) {
-                sources.requireMade(
-                        partners,
-                        join.reward(),
-                        "topology.join.reward is false",
-                        "set it to true and have a partner's reward records bring them in their credit");
-            }
+            String partners = "true and have a partner's reward records bring them in their credit";
+            sources.requireMade(
+                    StageInput.VALUES,
+                    join.reward() || algorithm.critic() instanceof CriticConfig.ValueHead,
+                    "algorithm.critic is off and topology.join.reward is false",
+                    "set the former to value_head, or the latter to " + partners);
+            sources.requireMade(
+                    StageInput.GREEDY_REWARDS, join.reward(), "topology.join.reward is false", "set it to " + partners);
             sources.requireMade(
                     StageInput.FORCED_TOKENS,
                     false,

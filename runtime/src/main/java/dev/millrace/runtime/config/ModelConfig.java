@@ -80,6 +80,7 @@ public record ModelConfig(
                 tiedHead,
                 qkvBias,
                 traits,
-                maxTensorElements);
+                maxTensorElements,
+                false);
     }
 }

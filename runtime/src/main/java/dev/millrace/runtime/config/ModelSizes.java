@@ -23,8 +23,7 @@ public record ModelSizes(long weights, long optimizer) {
 
     /** What is in force of what follows from the model's size, as a sentence for where a run starts; empty where every version is whole. */
     public static Optional<String> sentence(MillraceConfig config) {
-        DecoderShape shape =
-                config.model().shape(config.task().task().tokenizer().vocabSize());
+        DecoderShape shape = config.shape();
         WeightsConfig weights = config.weights();
         VersionSize size = config.versionSize();
         int every = weights.checkpointEvery(size);

@@ -173,7 +173,7 @@ public final class ModelExport {
 
     /** Of a directory's model, in tensors as another has them: how a run cut it is no matter of the directory. */
     private static DecoderShape shapeAt(Path directory, DecoderShape like) throws IOException {
-        return new CheckpointDirectory(directory, like.maxTensorElements()).shape();
+        return new CheckpointDirectory(directory, like.maxTensorElements(), like.valueHead()).shape();
     }
 
     private static Optional<String> first(PolicyFeed feed) {
@@ -190,7 +190,7 @@ public final class ModelExport {
         if (!Files.isDirectory(path)) {
             return Optional.of("the checkpoint that the run began with is not at " + checkpoint + " any more");
         }
-        CheckpointDirectory directory = new CheckpointDirectory(path);
+        CheckpointDirectory directory = new CheckpointDirectory(path, shape.maxTensorElements(), shape.valueHead());
         try {
             if (!shapeAt(path, shape).equals(shape)) {
                 return Optional.of("at " + checkpoint + " lies a model of another shape by now");

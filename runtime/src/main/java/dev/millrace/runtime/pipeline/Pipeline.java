@@ -310,11 +310,15 @@ public final class Pipeline implements AutoCloseable {
     /** What a run of this configuration begins with. */
     public static InitialPolicy initialPolicy(MillraceConfig config) {
         Tokenizer tokenizer = config.task().task().tokenizer();
-        DecoderShape shape = config.model().shape(tokenizer.vocabSize());
+        DecoderShape shape = config.shape();
         long seed = config.run().seed();
         return config.model().checkpoint().isEmpty()
                 ? InitialPolicy.random(shape, tokenizer.hash(), seed)
-                : new InitialPolicy(shape, tokenizer.hash(), seed, () -> new CheckpointModel(config.model()).weights());
+                : new InitialPolicy(
+                        shape,
+                        tokenizer.hash(),
+                        seed,
+                        () -> CheckpointModel.of(config).weights());
     }
 
     private Learner newLearner() {

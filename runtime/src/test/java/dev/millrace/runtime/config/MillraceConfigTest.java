@@ -169,8 +169,13 @@ class MillraceConfigTest {
                                 + " it to true, or leave the stage out");
         assertThatThrownBy(() -> bind("algorithm.advantage.kind=gae"))
                 .hasMessage(
-                        "algorithm: stage gae reads values, and topology.join.reward is false; set it to true and have a"
-                                + " partner's reward records bring them in their credit, or leave the stage out");
+                        "algorithm: stage gae reads values, and algorithm.critic is off and topology.join.reward is false;"
+                                + " set the former to value_head, or the latter to true and have a partner's reward records"
+                                + " bring them in their credit, or leave the stage out");
+        assertThat(bind("algorithm.advantage.kind=gae", "algorithm.critic.kind=value_head")
+                        .shape()
+                        .valueHead())
+                .isTrue();
         bind("algorithm.advantage.kind=gae", "topology.join.reward=true");
         bind("algorithm.advantage.kind=optimal_token_baseline", "scorer.sum_squared_probs=true");
         bind(

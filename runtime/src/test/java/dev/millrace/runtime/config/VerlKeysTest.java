@@ -73,7 +73,7 @@ class VerlKeysTest {
         assertThatThrownBy(() -> algorithm("adv_estimator: optimal_token_baseline\n"))
                 .hasMessageContaining("scorer.sum_squared_probs is false; set it to true");
         assertThatThrownBy(() -> algorithm("adv_estimator: gae\n"))
-                .hasMessageContainingAll("gae", "values", "topology.join.reward is false; set it to true");
+                .hasMessageContainingAll("gae", "values", "algorithm.critic is off", "set the former to value_head");
         assertThatThrownBy(() -> algorithm("adv_estimator: remax\n"))
                 .hasMessageContainingAll("remax", "rewards of greedy answers", "topology.join.reward is false");
         assertThat(algorithm("adv_estimator: gae\n", "topology:\n  join:\n    reward: true\n")

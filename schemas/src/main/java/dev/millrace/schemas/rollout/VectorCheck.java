@@ -116,6 +116,17 @@ public final class VectorCheck {
         }
     }
 
+    /** Refuses values that are not finite. */
+    public static void requireFinite(ByteBuffer packed, String field) throws RefusedException {
+        FloatBuffer values = floats(packed);
+        for (int i = 0; i < values.limit(); i++) {
+            if (!Float.isFinite(values.get(i))) {
+                throw new RefusedException(
+                        RefusalReason.VECTORS, field + "[" + i + "]", "a value must be finite: " + values.get(i));
+            }
+        }
+    }
+
     /** Refuses a reward that is not finite or larger than {@code max} in magnitude. */
     public static void requireReward(double reward, double max) throws RefusedException {
         if (!(Math.abs(reward) <= max)) {

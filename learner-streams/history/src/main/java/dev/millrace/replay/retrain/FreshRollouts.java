@@ -35,6 +35,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A variant's own rollouts in place of the recorded ones.
@@ -214,26 +215,30 @@ public final class FreshRollouts implements AutoCloseable {
     private List<Trajectory> scored(List<Trajectory> made, LongFunction<Weights> weights) {
         List<float[]> old = new ArrayList<>();
         List<float[]> proximal = new ArrayList<>();
+        List<float @Nullable []> values = new ArrayList<>();
         SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
         for (int s = 0; s < made.size(); s++) {
             Trajectory trajectory = made.get(s);
             int tokens = PackedMask.length(trajectory.getMask());
             old.add(new float[tokens]);
             proximal.add(new float[tokens]);
+            values.add(trajectory.getProximalValues() == null ? null : new float[tokens]);
             for (VersionSpan span : trajectory.getVersionSpans()) {
                 wanted.computeIfAbsent(span.getVersion(), v -> new ArrayList<>())
                         .add(new Stretch(s, span.getStart(), span.getEnd(), old.get(s), 0));
             }
             wanted.computeIfAbsent(trajectory.getProximalVersion(), v -> new ArrayList<>())
-                    .add(new Stretch(s, 0, tokens, proximal.get(s), 0));
+                    .add(new Stretch(s, 0, tokens, proximal.get(s), 0, values.get(s)));
         }
         wanted.forEach((version, stretches) -> scoring.score(weights.apply(version), made, stretches));
         List<Trajectory> scored = new ArrayList<>(made.size());
         for (int s = 0; s < made.size(); s++) {
             Trajectory trajectory = made.get(s);
+            float[] ofCritic = values.get(s);
             scored.add(Trajectory.newBuilder(trajectory)
                     .setOldLogProbs(trajectory.getOldLogProbs() == null ? null : masked(old.get(s), trajectory))
                     .setProximalLogProbs(masked(proximal.get(s), trajectory))
+                    .setProximalValues(ofCritic == null ? null : PackedFloats.of(ofCritic))
                     .build());
         }
         return scored;

@@ -75,6 +75,9 @@ public final class Rescorer implements AutoCloseable {
         boolean isProximal = !(what.proximal() instanceof Proximal.Kept);
         float[] proximal =
                 isProximal ? new float[recorded.tokens().tokenCount()] : recorded.vector(StageInput.PROXIMAL);
+        float[] values = isProximal && hasCritic(trajectories)
+                ? new float[recorded.tokens().tokenCount()]
+                : null;
         SortedMap<Long, List<Stretch>> wanted = new TreeMap<>();
         for (int s = 0; s < trajectories.size(); s++) {
             Trajectory trajectory = trajectories.get(s);
@@ -96,7 +99,8 @@ public final class Rescorer implements AutoCloseable {
                                 0,
                                 recorded.tokens().end(s) - recorded.tokens().start(s),
                                 proximal,
-                                recorded.tokens().start(s)));
+                                recorded.tokens().start(s),
+                                values));
             }
         }
         wanted.forEach((version, stretches) -> scoring.score(weights(version), trajectories, stretches));
@@ -126,9 +130,12 @@ public final class Rescorer implements AutoCloseable {
             }
         }
         long current = what.isAtStep() ? atStep(batch) : recorded.version();
+        StageFacts.Builder facts = recorded.toBuilder();
+        if (values != null) {
+            facts.vector(StageInput.VALUES, values);
+        }
         return new Rescored(
-                recorded.toBuilder()
-                        .vector(StageInput.OLD, old)
+                facts.vector(StageInput.OLD, old)
                         .vector(StageInput.PROXIMAL, proximal)
                         .withoutOld(what.own() ? new boolean[trajectories.size()] : recorded.withoutOld())
                         .versions(current, recorded.versions())
@@ -137,6 +144,12 @@ public final class Rescorer implements AutoCloseable {
                 trajectories.stream()
                         .mapToLong(t -> isProximal ? proximalVersion(batch, t) : t.getProximalVersion())
                         .toArray());
+    }
+
+    /** Whether values are the policy's own, which change with its version. */
+    private boolean hasCritic(List<Trajectory> trajectories) {
+        return versions.shape().valueHead()
+                && trajectories.stream().allMatch(trajectory -> trajectory.getProximalValues() != null);
     }
 
     private long proximalVersion(LearnerBatch batch, Trajectory trajectory) {

@@ -1,6 +1,7 @@
 package dev.millrace.replay.retrain;
 
 import dev.millrace.corrections.advantage.Grpo;
+import dev.millrace.corrections.algorithm.CriticConfig;
 import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.kl.KlConfig;
@@ -140,6 +141,7 @@ public final class StepGradients {
                                 .lossAggMode(own.algorithm().aggregation())
                                 .kl(new KlConfig.Off())
                                 .entropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT))
+                                .critic(new CriticConfig.Off())
                                 .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0))
                                 .lengthGuard(new LengthGuardConfig.Off())
                                 .minibatches(1)

@@ -6,6 +6,7 @@ import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.SampledSupport;
 import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
+import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.replay.archive.ReplayedRouting;
 import dev.millrace.schemas.KeptSupport;
@@ -30,8 +31,14 @@ public final class StretchScoring implements AutoCloseable {
      * @param end behind the last
      * @param into receives the log-probs
      * @param at index in {@code into} of the response's first token
+     * @param values receives the values of a policy with a value head, likewise; null where they are not wanted
      */
-    public record Stretch(int trajectory, int start, int end, float[] into, int at) {}
+    public record Stretch(int trajectory, int start, int end, float[] into, int at, float @Nullable [] values) {
+        /** Log-probs alone. */
+        public Stretch(int trajectory, int start, int end, float[] into, int at) {
+            this(trajectory, start, end, into, at, null);
+        }
+    }
 
     /** @param tokenBudget padded tokens of a micro-batch */
     public StretchScoring(Engine engine, DecoderShape shape, int tokenBudget) {
@@ -72,14 +79,14 @@ public final class StretchScoring implements AutoCloseable {
             places[wanted[i]] = i;
         }
         SequenceBatch batch = new SequenceBatch(tokens, firstScored, kept).routed(routing);
-        float[] found = session.score(weights, batch, temperatures).logProbs();
+        TokenScores found = session.score(weights, batch, temperatures);
         for (Stretch one : stretches) {
-            System.arraycopy(
-                    found,
-                    batch.offset(places[one.trajectory()]) + one.start(),
-                    one.into(),
-                    one.at() + one.start(),
-                    one.end() - one.start());
+            int from = batch.offset(places[one.trajectory()]) + one.start();
+            int to = one.at() + one.start();
+            System.arraycopy(found.logProbs(), from, one.into(), to, one.end() - one.start());
+            if (one.values() != null) {
+                System.arraycopy(found.values(), from, one.values(), to, one.end() - one.start());
+            }
         }
     }
 

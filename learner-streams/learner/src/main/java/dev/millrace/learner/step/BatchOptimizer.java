@@ -3,6 +3,7 @@ package dev.millrace.learner.step;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.CriticConfig;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.diagnostics.GradientPower;
 import dev.millrace.corrections.kl.KlConfig;
@@ -14,6 +15,7 @@ import dev.millrace.corrections.objective.Objective;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
 import dev.millrace.corrections.objective.UpdateFacts;
+import dev.millrace.corrections.objective.ValueLoss;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.corrections.stage.Decision;
 import dev.millrace.corrections.stage.LengthGuard;
@@ -53,7 +55,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Trains on a batch: {@code epochs × minibatches} AdamW steps on
  * {@code loss = Σ_s c_s Σ_t w_t ℓ(log π(y_t), A) − β Σ_s c_s Σ_t H_t + κ KL}. c are the aggregation's coefficients and
- * w the importance weights. The learning rate is the schedule's times the factor of the controls.
+ * w the importance weights. With a critic, its coefficient times {@link ValueLoss} is added. The learning rate is the
+ * schedule's times the factor of the controls.
  *
  * <p>Used by one thread, except {@link #cancel()}. Weights and optimiser are changed in place; after an exception they
  * are inconsistent and must be discarded.
@@ -67,6 +70,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private final DecoderShape shape;
     private final StepConfig config;
     private final Algorithm algorithm;
+    private final CriticConfig.@Nullable ValueHead critic;
     private final Optional<LoraStart> lora;
     private final List<TensorSpec> trained;
     private final LearningRate learningRate;
@@ -125,9 +129,22 @@ public final class BatchOptimizer implements AutoCloseable {
                     "the advantage is opob, whose norms of single gradients are not found for a mixture of experts; choose"
                             + " another algorithm.advantage.kind");
         }
+        if (algorithm.critic() instanceof CriticConfig.ValueHead) {
+            if (lora.isPresent()) {
+                throw new IllegalArgumentException(
+                        "adapters are trained, and algorithm.critic is value_head, which is no part of an adapter; choose"
+                                + " algorithm.critic=off, or learner.lora.rank=0");
+            }
+            if (!shape.valueHead()) {
+                throw new IllegalArgumentException(
+                        "algorithm.critic is value_head, and the policy has no value head, since its run began without one;"
+                                + " choose algorithm.critic=off and another algorithm.advantage");
+            }
+        }
         this.shape = shape;
         this.config = config;
         this.algorithm = algorithm;
+        this.critic = algorithm.critic() instanceof CriticConfig.ValueHead head ? head : null;
         this.lora = lora;
         this.trained = lora.map(start -> start.shape().tensors(shape)).orElseGet(shape::tensors);
         this.learningRate = new LearningRate(config.optimizer());
@@ -216,6 +233,7 @@ public final class BatchOptimizer implements AutoCloseable {
                     means.once(StepMetric.LENGTH_GUARD_SCALE, guard.scale());
                 });
                 remembered = guard.state();
+                explainedVariance(start).ifPresent(share -> means.once(StepMetric.EXPLAINED_VARIANCE, share));
                 double scale = start.decision().decided().stepScale() * guard.scale();
                 if (algorithm.routingReplay() == RoutingReplay.LEARNER) {
                     members.replay(shards.route(weights, members, trained, means));
@@ -240,6 +258,13 @@ public final class BatchOptimizer implements AutoCloseable {
             throw nonFinite(members, e.member(), e);
         }
         return report(members, start, version, rate, remembered, means);
+    }
+
+    private static OptionalDouble explainedVariance(StepStart.Started start) {
+        float[] returns = start.decision().decided().returns().orElse(null);
+        return start.values() == null || returns == null
+                ? OptionalDouble.empty()
+                : ValueLoss.explainedVariance(start.decision().left(), start.values(), returns);
     }
 
     /** @throws InconsistentBatchException if this model cannot take a sequence, or a token is newer than the version */
@@ -321,7 +346,12 @@ public final class BatchOptimizer implements AutoCloseable {
             Coefficients of = coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
             GradientShards.Scores scores = shards.differentiate(
-                    weights, minibatch.sequences(), of.coefficients(), of.entropyCoefficients(), gradients);
+                    weights,
+                    minibatch.sequences(),
+                    of.coefficients(),
+                    of.entropyCoefficients(),
+                    of.valueCoefficients(),
+                    gradients);
             means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
             ObjectiveResult result = algorithm.needsCurrentLogProbs()
                     ? of.result()
@@ -370,7 +400,10 @@ public final class BatchOptimizer implements AutoCloseable {
         KlResult kl = of.kl();
         double loss = result.loss()
                 - of.entropyCoefficient() * aggregatedEntropy
-                + (kl == null ? 0 : start.klCoefficient() * kl.value());
+                + (kl == null ? 0 : start.klCoefficient() * kl.value())
+                + (of.value() == null || critic == null
+                        ? 0
+                        : critic.coefficient() * of.value().loss());
         means.add(StepMetric.LOSS, loss);
         means.add(StepMetric.POLICY_LOSS, result.loss());
         means.add(StepMetric.ENTROPY, entropy / tokens);
@@ -380,6 +413,12 @@ public final class BatchOptimizer implements AutoCloseable {
         means.add(StepMetric.APPROX_KL3_BEHAVIOR, k3 / tokens);
         if (kl != null) {
             means.add(StepMetric.KL_LOSS, kl.value());
+        }
+        if (of.value() != null) {
+            means.add(StepMetric.VALUE_LOSS, of.value().loss());
+            if (critic != null && critic.clip() > 0) {
+                means.add(StepMetric.VALUE_CLIP_FRACTION, of.value().clippedFraction());
+            }
         }
         means.addActedOn(layout, result.actedOn());
         result.metrics()
@@ -431,8 +470,19 @@ public final class BatchOptimizer implements AutoCloseable {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
                 Coefficients of = coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
-                shards.differentiate(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients(), sum);
-                norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients(), of.entropyCoefficients());
+                shards.differentiate(
+                        weights,
+                        whole.sequences(),
+                        of.coefficients(),
+                        of.entropyCoefficients(),
+                        of.valueCoefficients(),
+                        sum);
+                norms = shards.sequenceNorms(
+                        weights,
+                        whole.sequences(),
+                        of.coefficients(),
+                        of.entropyCoefficients(),
+                        of.valueCoefficients());
             }
             return new BatchGradient(
                     sum,
@@ -538,10 +588,11 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * What an update's gradient is made with: a coefficient for every log-prob and every entropy.
+     * What an update's gradient is made with: a coefficient for every log-prob, every entropy and every value.
      *
      * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
      * @param kl     divergence from the reference in the loss; null without one
+     * @param value  loss of the critic; null without one, and where there are no returns
      */
     private record Coefficients(
             UpdateFacts facts,
@@ -550,7 +601,17 @@ public final class BatchOptimizer implements AutoCloseable {
             float[] coefficients,
             double[] aggregation,
             double entropyCoefficient,
-            float[] entropyCoefficients) {}
+            float[] entropyCoefficients,
+            @Nullable ValueLoss value,
+            float[] valueCoefficients) {}
+
+    /**
+     * What the weights before an update say of its tokens.
+     *
+     * @param logProbs stand-ins where the update does not need them
+     * @param values null without a critic
+     */
+    private record Current(float[] logProbs, float @Nullable [] values) {}
 
     /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
     private Coefficients coefficients(
@@ -564,17 +625,15 @@ public final class BatchOptimizer implements AutoCloseable {
         TokenBatch layout = minibatch.layout();
         Objective objective = algorithm.objective();
         UpdateFacts facts = minibatch.facts(algorithm.aggregation(), optimizerSteps, controls);
-        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
-        // the backward pass
-        float[] current =
-                algorithm.needsCurrentLogProbs() ? currentLogProbs(minibatch, weights, means) : minibatch.proximal();
-        ObjectiveResult result = objective.evaluate(minibatch.input(objective, current), facts);
-        KlResult kl = klInLoss(minibatch, current, facts);
+        Current current = current(minibatch, weights, means);
+        ObjectiveResult result = objective.evaluate(minibatch.input(objective, current.logProbs()), facts);
+        KlResult kl = klInLoss(minibatch, current.logProbs(), facts);
         float[] coefficients = kl == null
                 ? result.gradient()
                 : kl.addedTo(result, start.klCoefficient()).gradient();
         double entropyCoefficient = algorithm.entropy().coefficient(batch.meanReward());
         double[] aggregation = facts.coefficients(layout);
+        ValueLoss value = valueLoss(minibatch, current, aggregation);
         return new Coefficients(
                 facts,
                 result,
@@ -582,19 +641,42 @@ public final class BatchOptimizer implements AutoCloseable {
                 coefficients,
                 aggregation,
                 entropyCoefficient,
-                entropyCoefficients(layout, aggregation, entropyCoefficient));
+                entropyCoefficients(layout, aggregation, entropyCoefficient),
+                value,
+                valueCoefficients(layout, value));
     }
 
     /** Those of the step's start serve the first update, whose weights they are of. */
-    private float[] currentLogProbs(Minibatch minibatch, Weights weights, StepMetricsTally means) {
-        float[] known = means.updates() == 1 ? minibatch.startLogProbs() : null;
-        if (known != null) {
-            return known;
+    private Current current(Minibatch minibatch, Weights weights, StepMetricsTally means) {
+        boolean isFirst = means.updates() == 1;
+        // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
+        // the backward pass
+        float[] logProbs =
+                !algorithm.needsCurrentLogProbs() ? minibatch.proximal() : isFirst ? minibatch.startLogProbs() : null;
+        float[] values = isFirst ? minibatch.startValues() : null;
+        if (logProbs != null && (critic == null || values != null)) {
+            return new Current(logProbs, values);
         }
         long begun = System.nanoTime();
-        float[] scored = shards.score(weights, minibatch.sequences()).logProbs();
+        GradientShards.Scores scored = shards.score(weights, minibatch.sequences());
         means.addForward(begun);
-        return scored;
+        return new Current(scored.logProbs(), scored.values());
+    }
+
+    private @Nullable ValueLoss valueLoss(Minibatch minibatch, Current current, double[] aggregation) {
+        float[] old = minibatch.oldValues();
+        float[] returns = minibatch.returns();
+        return critic == null || current.values() == null || old == null || returns == null
+                ? null
+                : ValueLoss.of(minibatch.layout(), current.values(), old, returns, aggregation, critic.clip());
+    }
+
+    private float[] valueCoefficients(TokenBatch layout, @Nullable ValueLoss value) {
+        float[] coefficients = new float[layout.tokenCount()];
+        for (int t = 0; value != null && critic != null && t < coefficients.length; t++) {
+            coefficients[t] = (float) (critic.coefficient() * value.gradient()[t]);
+        }
+        return coefficients;
     }
 
     private @Nullable KlResult klInLoss(Minibatch minibatch, float[] current, UpdateFacts facts) {
@@ -755,6 +837,22 @@ public final class BatchOptimizer implements AutoCloseable {
         float @Nullable [] startLogProbs() {
             CurrentLogProbs current = start.current();
             return current != null && current.all() ? sequences.pick(current.values()) : null;
+        }
+
+        /** Values of the step's starting weights, if they were computed; else null. */
+        float @Nullable [] startValues() {
+            return start.current() == null ? null : oldValues();
+        }
+
+        /** Values that clipping is around; null without a critic. */
+        float @Nullable [] oldValues() {
+            float[] values = start.values();
+            return values == null ? null : sequences.pick(values);
+        }
+
+        /** What values are fitted to; null where there is nothing. */
+        float @Nullable [] returns() {
+            return start.decision().decided().returns().map(sequences::pick).orElse(null);
         }
 
         /** Log-probs of the reference; null without a divergence from it. */

@@ -10,34 +10,38 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Entropies, sums of squared probabilities and likeliest tokens at every token, of the step's starting weights where a member was scored, else as
+ * Entropies, sums of squared probabilities, values and likeliest tokens at every token, of the step's starting weights where a member was scored, else as
  * recorded with its proximal log-probs. Packed as the batch is.
  */
 final class CurrentMoments {
     private final float @Nullable [] entropies;
     private final float @Nullable [] sumSquaredProbs;
+    private final float @Nullable [] values;
     private final @Nullable CurrentDistributions distributions;
 
     private CurrentMoments(
             float @Nullable [] entropies,
             float @Nullable [] sumSquaredProbs,
+            float @Nullable [] values,
             @Nullable CurrentDistributions distributions) {
         this.entropies = entropies;
         this.sumSquaredProbs = sumSquaredProbs;
+        this.values = values;
         this.distributions = distributions;
     }
 
-    /** Whether a stage reads any of it. */
+    /** Whether any of it is wanted. */
     static boolean areRead(Set<StageInput> inputs) {
         return inputs.contains(StageInput.ENTROPIES)
                 || inputs.contains(StageInput.SQUARED_PROBABILITIES)
+                || inputs.contains(StageInput.VALUES)
                 || inputs.contains(StageInput.DISTRIBUTIONS);
     }
 
     /**
      * Of a batch, before its members were scored.
      *
-     * @param inputs that the stages read
+     * @param inputs that are wanted, values only of the policy's own critic
      * @param scored members that are to be scored: they need no record
      */
     static CurrentMoments recorded(StepMembers members, Set<StageInput> inputs, int[] scored) {
@@ -48,6 +52,7 @@ final class CurrentMoments {
                 inputs.contains(StageInput.SQUARED_PROBABILITIES)
                         ? recorded(members, scored, Trajectory::getProximalSumSquaredProbs)
                         : null,
+                inputs.contains(StageInput.VALUES) ? recorded(members, scored, Trajectory::getProximalValues) : null,
                 inputs.contains(StageInput.DISTRIBUTIONS) ? CurrentDistributions.recorded(members, scored) : null);
     }
 
@@ -60,7 +65,7 @@ final class CurrentMoments {
     /** Null if a member that is not scored has none; 0 where there is nothing to train on. */
     private static float @Nullable [] recorded(
             StepMembers members, int[] scored, Function<Trajectory, ByteBuffer> vector) {
-        float[] values = new float[members.sequences().scoredCount()];
+        float[] known = new float[members.sequences().scoredCount()];
         boolean[] isScored = new boolean[members.count()];
         for (int s : scored) {
             isScored[s] = true;
@@ -68,12 +73,12 @@ final class CurrentMoments {
         for (int s : members.trainable().toArray()) {
             ByteBuffer own = vector.apply(members.trajectory(s));
             if (own != null) {
-                PackedFloats.copyTo(own, values, members.sequences().offset(s));
+                PackedFloats.copyTo(own, known, members.sequences().offset(s));
             } else if (!isScored[s]) {
                 return null;
             }
         }
-        return values;
+        return known;
     }
 
     /** Takes what a forward pass found. */
@@ -84,6 +89,9 @@ final class CurrentMoments {
         if (sumSquaredProbs != null) {
             scored.put(scores.sumSquaredProbs(), sumSquaredProbs);
         }
+        if (values != null) {
+            scored.put(scores.values(), values);
+        }
     }
 
     /** Tells the stages. */
@@ -93,6 +101,9 @@ final class CurrentMoments {
         }
         if (sumSquaredProbs != null) {
             facts.vector(StageInput.SQUARED_PROBABILITIES, sumSquaredProbs);
+        }
+        if (values != null) {
+            facts.vector(StageInput.VALUES, values);
         }
         if (distributions != null) {
             distributions.addTo(facts);

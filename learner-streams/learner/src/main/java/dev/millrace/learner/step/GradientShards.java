@@ -44,6 +44,7 @@ final class GradientShards implements AutoCloseable {
     private final ScoringSession scoring;
     private final GradientNormSession norms;
     private final GradientSession gradient;
+    private final DecoderShape shape;
     private final int shards;
     /** What is trained. */
     private final List<TensorSpec> trained;
@@ -55,18 +56,27 @@ final class GradientShards implements AutoCloseable {
     private volatile boolean cancelled;
     private volatile List<Future<?>> running = List.of();
 
-    /** Log-probs, entropies and sums of squared probabilities of a minibatch, packed as its layout is. */
-    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs) {
-        private static Scores allocate(Shard minibatch) {
-            int tokens = minibatch.sequences().scoredCount();
-            return new Scores(new float[tokens], new float[tokens], new float[tokens]);
+    /**
+     * Log-probs, entropies, sums of squared probabilities and values of a minibatch, packed as its layout is; no values without a
+     * value head.
+     */
+    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs, float[] values) {
+        private static Scores of(TokenScores scores) {
+            return new Scores(scores.logProbs(), scores.entropies(), scores.sumSquaredProbs(), scores.values());
         }
 
         private void put(Shard part, TokenScores found) {
             part.put(found.logProbs(), logProbs);
             part.put(found.entropies(), entropies);
             part.put(found.sumSquaredProbs(), sumSquaredProbs);
+            if (values.length > 0) {
+                part.put(found.values(), values);
+            }
         }
+    }
+
+    private Scores allocate(Shard minibatch) {
+        return Scores.of(TokenScores.allocate(minibatch.sequences().scoredCount(), shape));
     }
 
     /**
@@ -76,6 +86,7 @@ final class GradientShards implements AutoCloseable {
      */
     GradientShards(Engine engine, DecoderShape shape, Optional<LoraShape> lora, StepConfig config, int threads) {
         this.trained = lora.map(low -> low.tensors(shape)).orElseGet(shape::tensors);
+        this.shape = shape;
         this.shards = config.shards();
         this.scoring = new ScoringSession(engine, shape, config.tokensPerMicrobatch(), config.logits());
         this.norms = new GradientNormSession(engine, shape, config.limit(shape));
@@ -165,10 +176,11 @@ final class GradientShards implements AutoCloseable {
     }
 
     /**
-     * Overwrites {@code into} with {@code d(Σ c log π + Σ e H)/dW}, and returns the scores found on the way.
+     * Overwrites {@code into} with {@code d(Σ c log π + Σ e H + Σ v V)/dW}, and returns the scores found on the way.
      *
      * @param logProbCoefficients c, one per packed token
      * @param entropyCoefficients e, one per packed token
+     * @param valueCoefficients v, one per packed token
      * @throws NonFiniteMemberException naming the member of the batch
      */
     Scores differentiate(
@@ -176,6 +188,7 @@ final class GradientShards implements AutoCloseable {
             Shard minibatch,
             float[] logProbCoefficients,
             float[] entropyCoefficients,
+            float[] valueCoefficients,
             Gradients into) {
         into.zero();
         List<Shard> parts = parts(minibatch);
@@ -184,7 +197,8 @@ final class GradientShards implements AutoCloseable {
                         shard.sequences(),
                         shard.temperatures(),
                         shard.pick(logProbCoefficients),
-                        shard.pick(entropyCoefficients)))
+                        shard.pick(entropyCoefficients),
+                        shard.pick(valueCoefficients)))
                 .toList();
         GradientPass pass = gradient.begin(weights, inputs, into);
         List<Callable<Void>> tasks = new ArrayList<>();
@@ -200,7 +214,7 @@ final class GradientShards implements AutoCloseable {
         awaitAll(tasks, shardOf); // where it is given up, pieces may still be running, and what they read stays
         pass.finish();
         pass.close();
-        Scores scores = Scores.allocate(minibatch);
+        Scores scores = allocate(minibatch);
         for (int i = 0; i < parts.size(); i++) {
             scores.put(parts.get(i), pass.scores(i));
         }
@@ -238,7 +252,7 @@ final class GradientShards implements AutoCloseable {
             for (int s = 0; s < found.length; s++) {
                 norms[shard.member(s)] = found[s];
             }
-            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+            return TokenScores.allocate(tokens, shape);
         });
         means.addSeconds(StepMetric.SECONDS_GRADIENT_NORMS, start);
     }
@@ -247,7 +261,12 @@ final class GradientShards implements AutoCloseable {
      * The L2 norm of what each sequence adds to {@link #differentiate}'s gradient, in the minibatch's order. Every sequence
      * goes through the gradient graph by itself.
      */
-    double[] sequenceNorms(Weights weights, Shard minibatch, float[] logProbCoefficients, float[] entropyCoefficients) {
+    double[] sequenceNorms(
+            Weights weights,
+            Shard minibatch,
+            float[] logProbCoefficients,
+            float[] entropyCoefficients,
+            float[] valueCoefficients) {
         double[] norms = new double[minibatch.count()];
         while (own.size() < shards) {
             own.add(new Gradients(trained));
@@ -256,15 +275,22 @@ final class GradientShards implements AutoCloseable {
             Gradients sum = own.get(i);
             float[] ofLogProbs = shard.pick(logProbCoefficients);
             float[] ofEntropies = shard.pick(entropyCoefficients);
+            float[] ofValues = shard.pick(valueCoefficients);
             for (int s = 0; s < shard.count(); s++) {
                 Shard one = shard.part(s, shard.count());
                 sum.zero();
                 gradient.accumulate(
-                        weights, one.sequences(), one.temperatures(), one.pick(ofLogProbs), one.pick(ofEntropies), sum);
+                        weights,
+                        new GradientPass.Part(
+                                one.sequences(),
+                                one.temperatures(),
+                                one.pick(ofLogProbs),
+                                one.pick(ofEntropies),
+                                one.pick(ofValues)),
+                        sum);
                 norms[i + s * shards] = sum.l2Norm();
             }
-            int tokens = shard.sequences().scoredCount();
-            return new TokenScores(new float[tokens], new float[tokens], new float[tokens]);
+            return TokenScores.allocate(shard.sequences().scoredCount(), shape);
         });
         return norms;
     }
@@ -287,7 +313,7 @@ final class GradientShards implements AutoCloseable {
             tasks.add(() -> work.on(parts.get(index), index));
         }
         List<TokenScores> found = awaitAll(tasks, parts);
-        Scores scores = Scores.allocate(minibatch);
+        Scores scores = allocate(minibatch);
         for (int i = 0; i < shards; i++) {
             scores.put(parts.get(i), found.get(i));
         }

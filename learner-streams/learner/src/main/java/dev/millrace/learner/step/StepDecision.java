@@ -49,6 +49,7 @@ record StepDecision(Decision decided, float[] old, float[] proximal, List<StageR
                         others.rewards(),
                         others.advantages(),
                         others.tokenAdvantages(),
+                        decided.returns(),
                         decided.weights(),
                         decided.maskedBy(),
                         decided.outcomes(),

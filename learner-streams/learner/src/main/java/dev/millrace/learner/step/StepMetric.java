@@ -17,6 +17,12 @@ public enum StepMetric {
     CLIP_FRACTION("clip_fraction", "share", "tokens whose ratio the objective clipped"),
     CLIP_FRACTION_LOWER("clip_fraction_lower", "share", "tokens that dual clipping bounded"),
     KL_LOSS("kl.loss", "nats", "KL to the reference in the loss"),
+    VALUE_LOSS("value_loss", "", "the critic's part of the loss, without its coefficient"),
+    VALUE_CLIP_FRACTION("value_clip_fraction", "share", "tokens whose value the critic's loss clipped"),
+    EXPLAINED_VARIANCE(
+            "explained_variance",
+            "share",
+            "share of the returns' variance that the critic's values explain at the start of the step"),
     GRAD_NORM("grad_norm", "", "L2 norm of the gradient before clipping"),
     GRAD_CLIPPED("grad_clipped", "share", "updates whose gradient was clipped"),
     PROXIMAL_SEQUENCES_INTERPOLATED(

@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Algorithm;
+import dev.millrace.corrections.algorithm.CriticConfig;
 import dev.millrace.corrections.algorithm.Mode;
 import dev.millrace.corrections.kl.CoefficientConfig;
 import dev.millrace.corrections.kl.InRewardPenalty;
@@ -31,9 +32,11 @@ import dev.millrace.stages.StageReports;
 import dev.millrace.stages.TrajectoryNotes;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.stream.IntStream;
@@ -50,6 +53,9 @@ final class StepStart {
 
     private final Algorithm algorithm;
     private final Set<StageInput> inputs;
+    /** Those that a forward pass finds anew: a partner's values are not among them. */
+    private final Set<StageInput> scored;
+
     private final boolean readsNorms;
     private final ReferenceLogProbs references;
     private final GradientShards shards;
@@ -60,6 +66,10 @@ final class StepStart {
     StepStart(Algorithm algorithm, ReferenceLogProbs references, GradientShards shards) {
         this.algorithm = algorithm;
         this.inputs = algorithm.inputs();
+        this.scored = EnumSet.copyOf(inputs);
+        if (algorithm.critic() instanceof CriticConfig.Off) {
+            scored.remove(StageInput.VALUES);
+        }
         this.readsNorms = readsNorms(algorithm);
         this.references = references;
         this.shards = shards;
@@ -74,6 +84,7 @@ final class StepStart {
      * @param decision      what is trained on
      * @param current       log-probs of the starting weights; null if none were needed
      * @param reference     packed log-probs of the reference; null without a divergence from it
+     * @param values        of the policy's own critic, packed, before the first update; null without one
      * @param klCoefficient how much the divergence counts; 0 without one
      * @param controls      what is remembered after this batch
      */
@@ -81,6 +92,7 @@ final class StepStart {
             StepDecision decision,
             @Nullable CurrentLogProbs current,
             float @Nullable [] reference,
+            float @Nullable [] values,
             double klCoefficient,
             ControlState controls) {}
 
@@ -120,7 +132,9 @@ final class StepStart {
             after = controls.with(
                     KL_COEFFICIENT, coefficient.updated(klCoefficient, measured, decision.trained().length));
         }
-        return new Started(decision, current, reference, klCoefficient, after);
+        boolean hasCritic = algorithm.critic() instanceof CriticConfig.ValueHead && facts.has(StageInput.VALUES);
+        return new Started(
+                decision, current, reference, hasCritic ? facts.vector(StageInput.VALUES) : null, klCoefficient, after);
     }
 
     /** Whether the advantage asks for the norm of every sequence's own gradient, which is one by all weights. */
@@ -225,7 +239,7 @@ final class StepStart {
                 .toArray();
         float[] values = members.proximal().clone();
         CurrentMoments moments =
-                CurrentMoments.areRead(inputs) ? CurrentMoments.recorded(members, inputs, wanted) : null;
+                CurrentMoments.areRead(scored) ? CurrentMoments.recorded(members, scored, wanted) : null;
         shards.score(weights, members, wanted, values, moments, means);
         means.once(StepMetric.PROXIMAL_SEQUENCES_RECOMPUTED, wanted.length);
         return new CurrentLogProbs(values, wanted.length == trainable.length, moments);
@@ -345,6 +359,7 @@ final class StepStart {
                             members.rewards(),
                             members.recordedAdvantages(),
                             members.recordedTokenAdvantages(),
+                            Optional.empty(),
                             members.recordedWeights().orElse(weighed.weights()),
                             maskedBy,
                             weighed.outcomes(),

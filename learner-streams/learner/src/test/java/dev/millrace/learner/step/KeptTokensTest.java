@@ -70,7 +70,7 @@ class KeptTokensTest {
                 Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
             int[] all = IntStream.range(0, members.count()).toArray();
             shards.score(weights, members, all, scored, new StepMetricsTally());
-            shards.differentiate(weights, members.select(all), ones, zeros, found);
+            shards.differentiate(weights, members.select(all), ones, zeros, zeros, found);
         }
         assertThat(scored).containsExactly(scores.logProbs(), within(1e-6f));
         for (TensorSpec spec : SHAPE.tensors()) {

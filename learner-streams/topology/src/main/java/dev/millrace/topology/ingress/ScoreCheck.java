@@ -111,6 +111,10 @@ public final class ScoreCheck {
             VectorCheck.requireElements(vector.getEntropies(), tokens, field + ".entropies");
             VectorCheck.requireMoments(vector.getEntropies(), Float.POSITIVE_INFINITY, field + ".entropies");
         }
+        if (vector.getValues() != null) {
+            VectorCheck.requireElements(vector.getValues(), tokens, field + ".values");
+            VectorCheck.requireFinite(vector.getValues(), field + ".values");
+        }
         if (vector.getTopLogProbs() != null) {
             PositionRows.requireTopLogProbs(vector.getTopLogProbs(), -1, 0, field + ".top_log_probs");
         }

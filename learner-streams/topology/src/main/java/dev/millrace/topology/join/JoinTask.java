@@ -355,6 +355,11 @@ public final class JoinTask implements DecisionTask<Arrival> {
             return;
         }
         Trajectory trajectory = join.trajectory(context.run(), inputs, this::at);
+        Optional<Refusal> twoCritics = PendingJoin.twoCritics(trajectory);
+        if (twoCritics.isPresent()) {
+            refuse(join.rollout(), twoCritics.get());
+            return;
+        }
         Optional<StageInput> missing = TrajectoryNotes.of(trajectory, inputs).missing();
         if (missing.isPresent()) {
             refuse(join.rollout(), PendingJoin.missing(missing.get()));

@@ -157,7 +157,21 @@ final class PendingJoin {
                 proximal.vector().getEntropies(),
                 proximal.vector().getSumSquaredProbs(),
                 proximal.vector().getTopLogProbs(),
-                ComparedDistribution.routing(rollout));
+                ComparedDistribution.routing(rollout),
+                proximal.vector().getValues());
+    }
+
+    /** Why a rollout is refused that comes with the values of a partner's critic to a policy that has its own. */
+    static Optional<Refusal> twoCritics(Trajectory trajectory) {
+        Credit credit = trajectory.getCredit();
+        return trajectory.getProximalValues() == null || credit == null || credit.getTokenLevelValues() == null
+                ? Optional.empty()
+                : Optional.of(
+                        Refusal.of(
+                                RefusalReason.VECTORS,
+                                field(StageInput.VALUES),
+                                "the policy has a value head of its own (algorithm.critic=value_head), and a partner brought values"
+                                        + " too; leave token_level_values out of the credit, or start a run with algorithm.critic=off"));
     }
 
     private static long versionOf(Scored scored) {
@@ -189,7 +203,8 @@ final class PendingJoin {
         return switch (input) {
             case TURN_REWARDS, TOKEN_REWARDS ->
                 "have them recorded (reward.credit=true, of an environment that knows them, or a reward record with credit)";
-            case VALUES -> "have a critic write them (in the credit of a reward record, or of the rollout)";
+            case VALUES ->
+                "have the policy's own critic make them (algorithm.critic=value_head), or a partner's write them (in the credit of a reward record, or of the rollout)";
             case GREEDY_REWARDS ->
                 "have the prompt answered greedily too, and that reward written beside (in the credit of a reward record, or of the rollout)";
             case REWARD_COMPONENTS -> "have its environment or reward function name them";

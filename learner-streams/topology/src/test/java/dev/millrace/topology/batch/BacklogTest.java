@@ -110,6 +110,7 @@ class BacklogTest {
                 null,
                 null,
                 null,
+                null,
                 null);
     }
 

@@ -42,7 +42,13 @@ class ScoreCheckTest {
 
     private static LogProbVector vector(PolicyRole policy, float... logProbs) {
         return new LogProbVector(
-                policy, List.of(new VersionSpan(4L, 0, logProbs.length)), PackedFloats.of(logProbs), null, null, null);
+                policy,
+                List.of(new VersionSpan(4L, 0, logProbs.length)),
+                PackedFloats.of(logProbs),
+                null,
+                null,
+                null,
+                null);
     }
 
     private static LogProbVector with(ByteBuffer entropies, ByteBuffer squares) {
@@ -52,7 +58,14 @@ class ScoreCheckTest {
                 PackedFloats.of(-1f, -1f),
                 entropies,
                 squares,
+                null,
                 null);
+    }
+
+    private static LogProbVector valued(float... values) {
+        return LogProbVector.newBuilder(vector(PolicyRole.PROXIMAL, -1f, -1f))
+                .setValues(PackedFloats.of(values))
+                .build();
     }
 
     static Stream<Arguments> claimsThatDoNotHold() {
@@ -88,8 +101,8 @@ class ScoreCheckTest {
                         "empty vectors",
                         RefusalReason.LENGTHS,
                         "vectors[0].log_probs",
-                        s -> s.setVectors(List.of(
-                                new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(), null, null, null)))),
+                        s -> s.setVectors(List.of(new LogProbVector(
+                                PolicyRole.OLD, List.of(), PackedFloats.of(), null, null, null, null)))),
                 wrong(
                         "a NaN",
                         RefusalReason.LOG_PROBS,
@@ -112,13 +125,14 @@ class ScoreCheckTest {
                                         PackedFloats.of(-1f, -1f),
                                         null,
                                         null,
+                                        null,
                                         null)))),
                 wrong(
                         "a vector without versions",
                         RefusalReason.VERSION_SPANS,
                         "vectors[0].version_spans",
-                        s -> s.setVectors(List.of(
-                                new LogProbVector(PolicyRole.OLD, List.of(), PackedFloats.of(-1f), null, null, null)))),
+                        s -> s.setVectors(List.of(new LogProbVector(
+                                PolicyRole.OLD, List.of(), PackedFloats.of(-1f), null, null, null, null)))),
                 wrong(
                         "a negative entropy",
                         RefusalReason.MOMENTS,
@@ -129,6 +143,16 @@ class ScoreCheckTest {
                         RefusalReason.LENGTHS,
                         "vectors[1].entropies",
                         s -> s.setVectors(List.of(old, with(PackedFloats.of(1f), null)))),
+                wrong(
+                        "too few values",
+                        RefusalReason.LENGTHS,
+                        "vectors[1].values",
+                        s -> s.setVectors(List.of(old, valued(1f)))),
+                wrong(
+                        "a value that is no number",
+                        RefusalReason.VECTORS,
+                        "vectors[1].values[1]",
+                        s -> s.setVectors(List.of(old, valued(1f, Float.NaN)))),
                 wrong(
                         "squares that sum to more than 1",
                         RefusalReason.MOMENTS,
