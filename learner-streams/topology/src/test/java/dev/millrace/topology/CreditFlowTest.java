@@ -76,7 +76,8 @@ class CreditFlowTest {
                 .singleElement()
                 .satisfies(dead -> assertThat(header(dead, "message"))
                         .isEqualTo(
-                                "a stage of the algorithm reads values, and the rollout has none; have a critic write them (in the credit of"
-                                        + " a reward record, or of the rollout), or leave that stage out"));
+                                "a stage of the algorithm reads values, and the rollout has none; have the policy's own critic make them"
+                                        + " (algorithm.critic=value_head), or a partner's write them (in the credit of a reward record, or"
+                                        + " of the rollout), or leave that stage out"));
     }
 }

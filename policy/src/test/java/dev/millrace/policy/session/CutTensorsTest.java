@@ -153,10 +153,12 @@ class CutTensorsTest {
         try (GradientSession session = new GradientSession(engine, shape, 20, logits)) {
             session.accumulate(
                     RaggedBatches.weights(shape, 1),
-                    batch,
-                    TEMPERATURES,
-                    GradientSessionTest.coefficients(4, batch),
-                    GradientSessionTest.coefficients(5, batch),
+                    new GradientPass.Part(
+                            batch,
+                            TEMPERATURES,
+                            GradientSessionTest.coefficients(4, batch),
+                            GradientSessionTest.coefficients(5, batch),
+                            GradientSessionTest.coefficients(6, batch)),
                     gradients);
         }
         return gradients;
