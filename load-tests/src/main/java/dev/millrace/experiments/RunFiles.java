@@ -29,7 +29,7 @@ public final class RunFiles {
 
     /**
      * @param resume accepts existing runs
-     * @throws Refusal if there are runs and {@code resume} is false
+     * @throws RefusedRequestException if there are runs and {@code resume} is false
      */
     public static RunFiles open(Path report, StalenessSettings settings, boolean resume) throws IOException {
         Path directory = report.resolve("runs");
@@ -57,7 +57,7 @@ public final class RunFiles {
     /**
      * Existing runs of a grid, in its order.
      *
-     * @throws Refusal if a seed has runs but none on-policy to compare with
+     * @throws RefusedRequestException if a seed has runs but none on-policy to compare with
      */
     public List<GridRunResult> readAll(Grid grid) throws IOException {
         List<GridRunResult> all = new ArrayList<>();
