@@ -62,7 +62,7 @@ public final class ConfigOptions {
      * What the options say, over what a run was begun with.
      *
      * @param begun empty for a new run
-     * @throws ConfigException naming the key, the value and what is allowed
+     * @throws dev.millrace.runtime.config.ConfigException naming the key, the value and what is allowed
      */
     public ConfigLayers over(ObjectNode begun) {
         ConfigLayers layers = new ConfigLayers().begunWith(begun);
