@@ -31,9 +31,9 @@ public record EmaBaseline(double decay, Key key) implements TrackedBaseline {
         }
     }
 
-    /** SPIRAL's decay, per task. */
+    /** SPIRAL's decay, per prompt: every rollout has one, and a task only where a partner names it. */
     public static EmaBaseline defaults() {
-        return new EmaBaseline(0.95, Key.TASK);
+        return new EmaBaseline(0.95, Key.PROMPT);
     }
 
     @Override

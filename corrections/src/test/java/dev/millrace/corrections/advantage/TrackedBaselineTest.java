@@ -120,9 +120,9 @@ class TrackedBaselineTest {
 
         assertThat(rae.advantages(new double[] {3, -1}, new double[] {0.5, 0.5}))
                 .containsExactly(2.5, -1.5);
-        assertThat(rae.inputs()).containsExactlyInAnyOrder(StageInput.TASKS, StageInput.BASELINES);
-        assertThat(new EmaBaseline(0.5, EmaBaseline.Key.PROMPT).inputs())
-                .containsExactlyInAnyOrder(StageInput.PROMPTS, StageInput.BASELINES);
+        assertThat(rae.inputs()).containsExactlyInAnyOrder(StageInput.PROMPTS, StageInput.BASELINES);
+        assertThat(new EmaBaseline(0.5, EmaBaseline.Key.TASK).inputs())
+                .containsExactlyInAnyOrder(StageInput.TASKS, StageInput.BASELINES);
     }
 
     @Test
