@@ -12,6 +12,7 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.Credit;
+import dev.millrace.schemas.RecordedBaseline;
 import dev.millrace.schemas.Speaker;
 import dev.millrace.schemas.TopLogProbs;
 import dev.millrace.schemas.Trajectory;
@@ -92,7 +93,10 @@ final class StaleBatch implements AutoCloseable {
                 trajectory.put("reward", 0.5);
             }
             trajectories.add(trajectory);
-            entries.add(SyntheticRollouts.entry(trajectory, 0, i));
+            int group = i / GROUP_SIZE;
+            entries.add(BatchEntry.newBuilder(SyntheticRollouts.entry(trajectory, 0, i))
+                    .setBaseline(new RecordedBaseline("g" + group, group / 10.0))
+                    .build());
         }
         return TrainingBatch.of(SyntheticRollouts.batch(id, entries), trajectories);
     }
