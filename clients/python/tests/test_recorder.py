@@ -300,8 +300,8 @@ class ClusterTest(unittest.TestCase):
         with mock.patch("time.time", lambda: 1.7e9), self.recorder(strict=True) as recorder:
             for version in (6, 7):
                 recorder.step(rich_rows(version), version=version, figures={"loss": 0.5, "learning_rate": 1e-6})
-        for name, digest in (("rollouts", "9aa4b635329e5499"), ("scores", "96b713982a9bc95e"), ("trajectories", "db3e7e2beaeb1b35"),
-                             ("batches", "fdd428b7b711e8f0"), ("training-log", "5dc2e7cefab67523")):
+        for name, digest in (("rollouts", "9aa4b635329e5499"), ("scores", "9b21f452f65f6d98"), ("trajectories", "3d834e818bcf83a6"),
+                             ("batches", "8d3a24879b16c9a1"), ("training-log", "5dc2e7cefab67523")):
             values, whole = sum(self.cluster.topics[name], []), self.cluster._writers[name]
             self.assertEqual(hashlib.sha256(b"".join(b"%d:" % len(value) + value for value in values)).hexdigest()[:16], digest, name)
             for partition in range(len(self.cluster.topics[name])):
