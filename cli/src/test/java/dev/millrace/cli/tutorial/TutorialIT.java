@@ -14,12 +14,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
-@Tag("smoke")
 class TutorialIT {
     private static final Path TUTORIALS = Path.of("..", "docs", "tutorials");
     /** Needs NumPy, and nothing of the others. */
