@@ -592,7 +592,7 @@ public final class BatchOptimizer implements AutoCloseable {
      *
      * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
      * @param kl     divergence from the reference in the loss; null without one
-     * @param value  loss of the critic; null without one, and where there are no returns
+     * @param value  loss of the critic; null without one
      */
     private record Coefficients(
             UpdateFacts facts,
@@ -664,11 +664,15 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     private @Nullable ValueLoss valueLoss(Minibatch minibatch, Current current, double[] aggregation) {
-        float[] old = minibatch.oldValues();
-        float[] returns = minibatch.returns();
-        return critic == null || current.values() == null || old == null || returns == null
+        return critic == null
                 ? null
-                : ValueLoss.of(minibatch.layout(), current.values(), old, returns, aggregation, critic.clip());
+                : ValueLoss.of(
+                        minibatch.layout(),
+                        Objects.requireNonNull(current.values(), "a policy with a critic has values"),
+                        Objects.requireNonNull(minibatch.oldValues(), "gae has read them"),
+                        Objects.requireNonNull(minibatch.returns(), "gae has left them"),
+                        aggregation,
+                        critic.clip());
     }
 
     private float[] valueCoefficients(TokenBatch layout, @Nullable ValueLoss value) {
