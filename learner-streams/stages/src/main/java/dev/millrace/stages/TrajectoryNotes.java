@@ -12,8 +12,6 @@ import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedMask;
 import java.nio.ByteBuffer;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.EnumMap;
@@ -23,6 +21,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -141,13 +140,8 @@ public final class TrajectoryNotes {
 
     /** The first 128 bits of the SHA-256 of a prompt's packed tokens, in hexadecimal. */
     private static String promptKey(ByteBuffer tokens) {
-        try {
-            MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
-            sha256.update(tokens.duplicate());
-            return HexFormat.of().formatHex(sha256.digest(), 0, PROMPT_KEY_BYTES);
-        } catch (NoSuchAlgorithmException e) {
-            throw new IllegalStateException("every Java platform has SHA-256", e);
-        }
+        byte[] digest = DigestUtils.digest(DigestUtils.getSha256Digest(), tokens.duplicate());
+        return HexFormat.of().formatHex(digest, 0, PROMPT_KEY_BYTES);
     }
 
     private static float @Nullable [] floats(@Nullable ByteBuffer packed) {
