@@ -282,6 +282,12 @@ class ChartTest {
     }
 
     @Test
+    void shouldRefuseToScaleWhatHasNoGroupToScaleBy() {
+        assertThatThrownBy(() -> rendered("roles: {gateway: {enabled: true, scale: {min: 1, max: 2, lag: 5}}}"))
+                .hasMessageContaining("cannot scale roles.gateway: expected scale with generate, score or stream");
+    }
+
+    @Test
     void shouldRefuseARunInOneProcessBesideALearner() {
         assertThatThrownBy(() -> rendered("roles: {train: {enabled: true}}"))
                 .hasMessageContaining(
