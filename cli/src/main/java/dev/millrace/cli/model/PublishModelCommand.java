@@ -26,7 +26,7 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = "Writes the versions of a run into a folder as immutable files, full or as a delta, each with a "
                 + "manifest. Engines and programs follow the folder without Kafka. Reads the run only. Started again, "
-                + "it goes on where the folder ends.",
+                + "it continues where the folder ends.",
         footer = {
             "",
             "millrace model publish --run-dir runs/<run id> --to versions",
@@ -78,8 +78,9 @@ public final class PublishModelCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws Exception {
-        require("--full-every", fullEvery);
-        require("--keep", keep == null ? 1 : keep);
+        require("--full-every", fullEvery, 1);
+        require("--keep", keep == null ? 1 : keep, 1);
+        require("--from-version", from == null ? 0 : from, 0);
         PrintWriter out = spec.commandLine().getOut();
         Plan plan = new Plan(
                 to,
@@ -101,9 +102,10 @@ public final class PublishModelCommand implements Callable<Integer> {
         }
     }
 
-    private void require(String option, int value) {
-        if (value < 1) {
-            throw new CommandLine.ParameterException(spec.commandLine(), option + " must be at least 1: " + value);
+    private void require(String option, long value, long least) {
+        if (value < least) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(), option + " must be at least " + least + ": " + value);
         }
     }
 

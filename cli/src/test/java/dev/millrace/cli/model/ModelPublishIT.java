@@ -152,6 +152,7 @@ class ModelPublishIT {
     @Order(3)
     void shouldSayWhatCannotBePublished() {
         assertThat(publish("--keep", "0").err).contains("--keep must be at least 1: 0");
+        assertThat(publish("--from-version", "-1").err).contains("--from-version must be at least 0: -1");
         assertThat(publish("--full-every", "0").err).contains("--full-every must be at least 1: 0");
         Said other =
                 run("model publish", "first", "--to", folder.resolve("versions").toString());

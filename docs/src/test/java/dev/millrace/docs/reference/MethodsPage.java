@@ -128,7 +128,7 @@ final class MethodsPage {
             absent(
                     "SPO's prioritized sampling",
                     "arXiv 2509.13232",
-                    "prompts are a function of seed and position, so that a restart goes on with the same; its values are `advantage: value_tracker`"),
+                    "prompts are a function of seed and position, so that a restart continues with the same; its values are `advantage: value_tracker`"),
             absent(
                     "MulIS",
                     "notes by tongyx361",

@@ -195,7 +195,7 @@ public final class ModelPublication implements AutoCloseable {
     /**
      * Writes every version from where the folder ends to the newest, in order.
      *
-     * @param first  first version of an empty folder; empty for the newest
+     * @param first  first version of an empty folder, at least 0; empty for the newest
      * @param follow whether to wait for further versions until {@link #stop}
      * @param says   receives a sentence for each version
      * @throws RefusedRequestException if there is no such version, or it cannot be written; the folder then ends with the
@@ -203,6 +203,11 @@ public final class ModelPublication implements AutoCloseable {
      */
     public void run(OptionalLong first, boolean follow, Consumer<String> says) {
         OptionalLong last = manifests.isEmpty() ? OptionalLong.empty() : OptionalLong.of(manifests.lastKey());
+        if (last.isPresent() && first.isPresent() && first.getAsLong() > last.getAsLong() + 1) {
+            throw new RefusedRequestException(plan.folder() + " goes up to version " + last.getAsLong()
+                    + " and continues with the next, not with version " + first.getAsLong()
+                    + "; leave --from-version out, or name a new folder");
+        }
         OptionalLong known = last.isPresent() ? last : first;
         try (PolicyFeed feed = known.isPresent()
                 ? PolicyFeed.reaching(known.getAsLong(), connection, config.weights())
@@ -220,7 +225,7 @@ public final class ModelPublication implements AutoCloseable {
             long next = last.isPresent()
                     ? last.getAsLong() + 1
                     : first.orElse(newest.get().getVersion());
-            if (!follow && first.isPresent() && next > newest.get().getVersion() + (last.isPresent() ? 1 : 0)) {
+            if (!follow && last.isEmpty() && next > newest.get().getVersion()) {
                 throw new RefusedRequestException("version " + next + " is not published yet; the newest is "
                         + newest.get().getVersion());
             }
