@@ -81,6 +81,7 @@ public final class Learner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Learner.class);
 
     private static final Duration WAIT = Duration.ofMillis(500);
+    private static final Duration WAIT_WHILE_COMMITTING = Duration.ofMillis(5);
     /** So long nothing comes before it is asked whether the log has gone another way. */
     private static final long LOOK_AROUND_NANOS = 2_000_000_000L;
 
@@ -102,7 +103,6 @@ public final class Learner implements AutoCloseable {
     private final StopSignal stop = new StopSignal();
     private final Restoration restoration;
     private StepObserver observer = step -> {};
-    private double commitSeconds;
 
     /**
      * Compiles the graphs; connects to nothing yet.
@@ -278,6 +278,10 @@ public final class Learner implements AutoCloseable {
         private final ForeignManifests foreign;
         /** How long the last batch was waited for. */
         private double idleSeconds;
+        /** How long the last commit was waited for. */
+        private double commitSeconds;
+        /** The step whose transaction is being ended. */
+        private @Nullable TrainingStep committing;
 
         Attempt(
                 TrainingState state,
@@ -301,14 +305,13 @@ public final class Learner implements AutoCloseable {
             while (!stop.isStopped() && !finished()) {
                 Optional<IncomingBatch> next = next();
                 if (next.isPresent()) {
-                    if (step(next.get())) {
-                        patience.succeeded();
-                    }
+                    step(next.get());
                 } else if (!stop.isStopped()) {
                     lowerAlarms();
                     return false;
                 }
             }
+            settle();
             boolean isOnChain = answerForeign() && (stop.isStopped() || !isMissing(LOOK_AROUND_NANOS));
             if (!isOnChain && !stop.isStopped()) {
                 return false;
@@ -335,7 +338,10 @@ public final class Learner implements AutoCloseable {
                 if (!answerForeign()) {
                     return Optional.empty();
                 }
-                next = reader.poll(WAIT);
+                next = reader.poll(committer.isEnded() ? WAIT : WAIT_WHILE_COMMITTING);
+                if (next.isEmpty() && committer.isEnded()) {
+                    settle();
+                }
                 long now = System.nanoTime();
                 meters.idle((now - before) / 1e9);
                 meters.progress();
@@ -415,6 +421,7 @@ public final class Learner implements AutoCloseable {
             if (foreign.isEmpty()) {
                 return true;
             }
+            settle();
             PolicyVersion newest = state.newest();
             Optional<List<ProducerRecord<byte[], byte[]>>> records = foreign.answers(feed, newest);
             if (records.isEmpty()) {
@@ -430,12 +437,11 @@ public final class Learner implements AutoCloseable {
             return true;
         }
 
-        /** False if the batch cannot be trained on; it is set aside then. */
-        private boolean step(IncomingBatch incoming) {
+        /** A batch that cannot be trained on is set aside. */
+        private void step(IncomingBatch incoming) {
             long startedAtMs = context.clock().millis();
             Map<String, Double> seconds = new HashMap<>();
             seconds.put(StepMetric.SECONDS_IDLE.key(), idleSeconds);
-            seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
             long fetchStart = System.nanoTime();
             TrainingBatch batch;
             StepReport report;
@@ -455,8 +461,10 @@ public final class Learner implements AutoCloseable {
                                 String.valueOf(e.getMessage()),
                                 connection.command("repair"));
                 reader.setAside();
-                return false;
+                return;
             }
+            settle(); // nobody is told of this step before the one before it is committed
+            seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
             long startVersion = state.newest().getVersion();
             TrainingRecord record =
                     new TrainingRecord(batch, report, seconds, startVersion, incoming.rolloutsConsumed());
@@ -467,13 +475,27 @@ public final class Learner implements AutoCloseable {
             meters.progress();
 
             long commitStart = System.nanoTime();
-            TrainingStep step = commit(incoming, report, record, startedAtMs);
+            committing = commit(incoming, report, record, startedAtMs);
             commitSeconds = (System.nanoTime() - commitStart) / 1e9;
             reader.trained(incoming);
+            meters.version(state.newest().getVersion());
+            meters.progress();
+        }
+
+        /** Waits until the last step is committed. */
+        private void settle() {
+            TrainingStep step = committing;
+            if (step == null) {
+                return;
+            }
+            long start = System.nanoTime();
+            committer.settle();
+            commitSeconds += (System.nanoTime() - start) / 1e9;
+            committing = null;
             lowerAlarms();
             meters.committed(step);
             meters.progress();
-            return true;
+            patience.succeeded();
         }
 
         private TrainingStep commit(

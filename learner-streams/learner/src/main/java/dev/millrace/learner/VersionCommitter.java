@@ -21,14 +21,25 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
+import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.slf4j.MDC;
 
 /**
  * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
@@ -36,15 +47,22 @@ import org.apache.kafka.common.serialization.Serializer;
  *
  * <p>Uses one transactional id per run, so that a new committer fences every older one. When the constructor has
  * returned, the older one's open transaction is aborted and its committed records can be read. After an exception the
- * committer must not be used again. Used by one thread.
+ * committer must not be used again.
+ *
+ * <p>A step's transaction ends in the background, so that the next step can be computed meanwhile; the next transaction
+ * begins after it. Used by one thread.
  */
 public final class VersionCommitter implements AutoCloseable {
+    private static final Logger LOG = LoggerFactory.getLogger(VersionCommitter.class);
+
     /** The client's own, and the least that it takes. */
     private static final long DELIVERY_MS = 120_000;
     /** The client's own; what does not answer within it is tried again with another producer. */
     private static final long BLOCK_MS = 60_000;
     /** What a broker allows unless its transaction.max.timeout.ms says otherwise. */
     private static final long LONGEST_TRANSACTION_MS = 900_000;
+
+    private static final long CLOSE_LIMIT_MS = 5_000;
 
     private final String policyId;
     private final String trainingLog;
@@ -53,7 +71,9 @@ public final class VersionCommitter implements AutoCloseable {
     private final CheckpointSchedule checkpoints;
     private final Serializer<TrainingStep> steps;
     private final int trainingLogPartition;
+    private final ExecutorService thread;
     private Map<Long, String> learntBefore = Map.of();
+    private Future<Committed> running = CompletableFuture.completedFuture(null);
 
     /** Makes the producer; a seam for tests that kill a learner between any two of its calls. */
     @FunctionalInterface
@@ -92,10 +112,6 @@ public final class VersionCommitter implements AutoCloseable {
                         "none", // floats of weights do not compress
                         "batch.size",
                         1 << 20, // small tensors go together, and a version of a small model in one request
-                        "max.in.flight.requests.per.connection",
-                        1, // or what follows a retried first send is refused out of order
-                        "retry.backoff.ms",
-                        20, // a step's first send may meet the last transaction still being closed
                         "max.block.ms",
                         Math.min(BLOCK_MS, sendLimitMs),
                         "delivery.timeout.ms",
@@ -115,6 +131,18 @@ public final class VersionCommitter implements AutoCloseable {
         this.versions = new VersionWriter(connection, writer.producer(), config);
         this.checkpoints = new CheckpointSchedule(config);
         this.steps = AvroSerde.of(TrainingStep.class, connection.registry()).serializer();
+        Map<String, String> role =
+                Optional.ofNullable(MDC.getCopyOfContextMap()).orElse(Map.of());
+        this.thread = Executors.newSingleThreadExecutor(task -> {
+            Thread ending = new Thread(
+                    () -> {
+                        MDC.setContextMap(role);
+                        task.run();
+                    },
+                    "version-commits");
+            ending.setDaemon(true);
+            return ending;
+        });
     }
 
     /** Publishes the initial weights; no batch made them. */
@@ -168,9 +196,10 @@ public final class VersionCommitter implements AutoCloseable {
     public record Committed(PolicyVersion manifest, TrainingStep step) {}
 
     /**
-     * Publishes the version that a batch made.
+     * Publishes the version that a batch made. Returns when the log has its weights and the transaction only remains to be
+     * ended, which {@link #settle()} waits for.
      *
-     * @param record makes the training-log record, given the manifest
+     * @param record makes the training-log record, given the manifest; called by another thread before this returns
      * @param batch  its offset and its dead letters go along
      * @param group  as whom to commit the offset
      * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
@@ -183,14 +212,58 @@ public final class VersionCommitter implements AutoCloseable {
             Function<PolicyVersion, TrainingStep> record,
             IncomingBatch batch,
             ConsumerGroupMetadata group) {
-        Committed committed = inTransaction("version " + facts.version(), out -> {
-            PolicyVersion manifest = write(facts, weights, optimizer);
-            TrainingStep step = record.apply(manifest);
-            sendStep(out, step, batch, group, manifest.getVersion());
-            return new Committed(manifest, step);
+        settle();
+        CompletableFuture<Committed> sent = new CompletableFuture<>();
+        Future<Committed> transaction = thread.submit(() -> {
+            try {
+                return transact("version " + facts.version(), out -> {
+                    PolicyVersion manifest = write(facts, weights, optimizer);
+                    Committed committed = new Committed(manifest, record.apply(manifest));
+                    sendStep(out, committed.step(), batch);
+                    sent.complete(committed); // what follows reads neither weights nor optimiser
+                    sendOffset(out, batch, manifest.getVersion(), group);
+                    return committed;
+                });
+            } catch (Throwable e) {
+                sent.completeExceptionally(e);
+                throw e;
+            }
         });
+        Committed committed = result(sent);
+        running = transaction;
         published(committed.manifest(), weights);
         return committed;
+    }
+
+    /** Whether the last step's transaction has ended, well or not. */
+    public boolean isEnded() {
+        return running.isDone();
+    }
+
+    /**
+     * Waits for the end of the last step's transaction.
+     *
+     * @throws dev.millrace.log.transaction.FencedWriterException as {@link #commit}
+     * @throws KafkaException as {@link #commit}
+     */
+    public void settle() {
+        result(running);
+    }
+
+    private static Committed result(Future<Committed> future) {
+        try {
+            return future.get();
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof RuntimeException failure) {
+                throw failure;
+            }
+            if (e.getCause() instanceof Error failure) {
+                throw failure;
+            }
+            throw new IllegalStateException(e.getCause());
+        } catch (InterruptedException e) {
+            throw new InterruptException(e);
+        }
     }
 
     /**
@@ -203,7 +276,8 @@ public final class VersionCommitter implements AutoCloseable {
     public void commitStarved(
             PolicyVersion newest, TrainingStep step, IncomingBatch batch, ConsumerGroupMetadata group) {
         inTransaction("the step on batch " + step.getBatchId(), out -> {
-            sendStep(out, step, batch, group, newest.getVersion());
+            sendStep(out, step, batch);
+            sendOffset(out, batch, newest.getVersion(), group);
             return step;
         });
     }
@@ -241,12 +315,7 @@ public final class VersionCommitter implements AutoCloseable {
         learntBefore = Map.copyOf(hashes);
     }
 
-    private void sendStep(
-            Producer<byte[], byte[]> out,
-            TrainingStep step,
-            IncomingBatch batch,
-            ConsumerGroupMetadata group,
-            long newestVersion) {
+    private void sendStep(Producer<byte[], byte[]> out, TrainingStep step, IncomingBatch batch) {
         if (step.getStarved() || !step.getWeightsSha256().equals(learntBefore.get(step.getBatchId()))) {
             out.send(new ProducerRecord<>(
                     trainingLog,
@@ -255,10 +324,19 @@ public final class VersionCommitter implements AutoCloseable {
                     steps.serialize(trainingLog, step)));
         }
         batch.deadLetters().forEach(out::send);
+    }
+
+    private static void sendOffset(
+            Producer<byte[], byte[]> out, IncomingBatch batch, long newestVersion, ConsumerGroupMetadata group) {
         out.sendOffsetsToTransaction(Map.of(batch.partition(), batch.committed(newestVersion)), group);
     }
 
     private <T> T inTransaction(String what, Function<Producer<byte[], byte[]>, T> work) {
+        settle();
+        return transact(what, work);
+    }
+
+    private <T> T transact(String what, Function<Producer<byte[], byte[]>, T> work) {
         try {
             return writer.compute(work);
         } catch (UncertainCommitException e) {
@@ -269,9 +347,20 @@ public final class VersionCommitter implements AutoCloseable {
         }
     }
 
+    /** A transaction that is being ended is waited for, though not for long. */
     @Override
     public void close() {
-        writer.close();
+        thread.shutdown();
+        try {
+            if (!thread.awaitTermination(CLOSE_LIMIT_MS, TimeUnit.MILLISECONDS)) {
+                LOG.warn(
+                        "the last step's transaction has not ended within {} ms; the next start finds out",
+                        CLOSE_LIMIT_MS);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        writer.close(); // makes a transaction that hangs fail, so that the thread ends
     }
 
     /**

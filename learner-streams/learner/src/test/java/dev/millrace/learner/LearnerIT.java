@@ -34,6 +34,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -377,6 +378,21 @@ class LearnerIT {
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
         assertThat(log.connection().alarms().standing()).isEmpty();
+    }
+
+    @Test
+    void shouldComputeAStepWhileTheTransactionOfTheOneBeforeIsBeingEnded() {
+        log.produce(2, 6);
+        Thread learner = Thread.currentThread();
+        DisturbedCommits commits = new DisturbedCommits(
+                Set.of(3), // version 1
+                Set.of(),
+                () -> await(() -> Arrays.stream(learner.getStackTrace())
+                        .map(StackTraceElement::getMethodName)
+                        .toList()
+                        .containsAll(List.of("settle", "step"))));
+        run(log, 2, registry, commits);
+        assertThat(log.hashes()).isEqualTo(RUNS.undisturbed().subList(0, 3));
     }
 
     @Test

@@ -60,7 +60,7 @@ public enum StepMetric {
     LAG_SECONDS("lag_seconds", "seconds", "mean time from rollout end to step start, by two machines' clocks"),
     SECONDS_IDLE("seconds_idle", "seconds", "wait for the batch"),
     SECONDS_FETCH("seconds_fetch", "seconds", "fetch of the trajectories"),
-    SECONDS_PREVIOUS_COMMIT("seconds_previous_commit", "seconds", "commit of the previous step"),
+    SECONDS_PREVIOUS_COMMIT("seconds_previous_commit", "seconds", "wait for the commit of the previous step"),
     SECONDS_FORWARD("seconds_forward", "seconds", "separate forward passes"),
     SECONDS_GRADIENT("seconds_gradient", "seconds", "gradients"),
     SECONDS_GRADIENT_NORMS("seconds_gradient_norms", "seconds", "gradient norms of sequences"),
