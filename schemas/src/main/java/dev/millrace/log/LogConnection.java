@@ -41,6 +41,14 @@ public record LogConnection(
     /** The clients' own connections.max.idle.ms. */
     public static final int CLIENTS_IDLE_MS = 540_000;
 
+    /**
+     * Settings of every producer that writes transactions. The broker refuses the first request of a transaction while the
+     * last one is still being marked, however long that takes on a busy machine; with more requests in flight, what follows
+     * would be refused as out of order, and the producer fenced.
+     */
+    public static final Map<String, Object> TRANSACTIONAL =
+            Map.of("max.in.flight.requests.per.connection", 1, "retry.backoff.ms", 20);
+
     /** What {@code run.patience_seconds} is unless somebody says otherwise. */
     public static final Duration PATIENCE = Duration.ofMinutes(10);
 
@@ -170,9 +178,12 @@ public record LogConnection(
         return ClientKind.CONSUMER.settings(clientProperties, withPatience);
     }
 
-    /** Settings of a producer, as for a consumer. */
+    /** Settings of a producer, as for a consumer; one with a {@code transactional.id} has {@link #TRANSACTIONAL} too. */
     public Map<String, Object> producer(Map<String, Object> ofRole) {
-        return ClientKind.PRODUCER.settings(clientProperties, ofRole);
+        Map<String, Object> withOrder =
+                ofRole.containsKey("transactional.id") ? new HashMap<>(TRANSACTIONAL) : new HashMap<>();
+        withOrder.putAll(ofRole);
+        return ClientKind.PRODUCER.settings(clientProperties, withOrder);
     }
 
     /** Settings of an admin client. */

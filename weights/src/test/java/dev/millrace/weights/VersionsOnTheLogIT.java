@@ -852,16 +852,7 @@ class VersionsOnTheLogIT {
     private KafkaProducer<byte[], byte[]> producer() {
         KafkaProducer<byte[], byte[]> made =
                 new KafkaProducer<>(
-                        connection.producer(Map.of(
-                                "transactional.id",
-                                connection.scoped("learner"),
-                                // as the learner's: with more in flight, what follows a refused first chunk is refused
-                                // out of order,
-                                // again and again
-                                "max.in.flight.requests.per.connection",
-                                1,
-                                "retry.backoff.ms",
-                                20)),
+                        connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
                         new ByteArraySerializer(),
                         new ByteArraySerializer()) {
                     @Override

@@ -72,6 +72,7 @@ final class StreamsProperties {
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.COMPRESSION_TYPE_CONFIG), config.compression());
         settings.put(StreamsConfig.producerPrefix(ProducerConfig.BATCH_SIZE_CONFIG), BATCH_BYTES);
         if (guarantee.equals(StreamsConfig.EXACTLY_ONCE_V2)) {
+            LogConnection.TRANSACTIONAL.forEach((key, value) -> settings.put(StreamsConfig.producerPrefix(key), value));
             settings.put(
                     StreamsConfig.producerPrefix(ProducerConfig.TRANSACTION_TIMEOUT_CONFIG),
                     config.transactionTimeoutMs());

@@ -40,6 +40,9 @@ public final class RawCopy {
     private static final int LINGER_MS = 100;
     private static final int BATCH_BYTES = 256 << 10;
     private static final int MAX_POLL_RECORDS = 1000;
+    /** The client's own. */
+    private static final int MAX_IN_FLIGHT = 5;
+
     private static final long LIMIT_MINUTES = 10;
 
     private final LogConnection connection;
@@ -169,6 +172,7 @@ public final class RawCopy {
         return new KafkaProducer<>(
                 connection.producer(Map.of(
                         ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId,
+                        ProducerConfig.MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION, MAX_IN_FLIGHT,
                         ProducerConfig.LINGER_MS_CONFIG, LINGER_MS,
                         ProducerConfig.BATCH_SIZE_CONFIG, BATCH_BYTES,
                         ProducerConfig.COMPRESSION_TYPE_CONFIG, compression)),
