@@ -4,10 +4,13 @@ import dev.millrace.api.plugin.Plugin;
 import dev.millrace.api.plugin.PluginApi;
 import java.util.List;
 
-/** A part of Millrace that opens doors and brings its own kinds through doors, by the same service as plug-ins. It may open doors alone. */
+/**
+ * A part of Millrace that declares extension points and its own kinds of them, loaded by the same service as plug-ins.
+ * Only built-ins may declare extension points.
+ */
 public interface BuiltIn extends Plugin {
 
-    /** The doors that it opens. */
+    /** Returns the extension points that it declares. */
     List<Door> doors();
 
     @Override

@@ -12,9 +12,14 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Every door of this process with its kinds, built in and from plug-ins. Immutable; what is installed is the process's. */
+/**
+ * Every extension point of this process with its kinds, built in and from plug-ins. Immutable; the installed one is
+ * process-wide.
+ */
 public final class Catalogue {
-    /** System property with paths to plug-ins, as many as a class path may have, for a process that installs none itself. */
+    /**
+     * System property with paths to plug-ins, separated as in a class path, for a process that installs none itself.
+     */
     public static final String PATH = "millrace.plugin.path";
 
     private static volatile @Nullable Catalogue installed;
@@ -30,9 +35,10 @@ public final class Catalogue {
     }
 
     /**
-     * What is on the class path, and what the paths hold: a jar, or a folder with a jar or a folder of jars for each plug-in.
+     * Loads the plug-ins of the class path and of the paths: a jar, or a folder with a jar or a folder of jars for each
+     * plug-in.
      *
-     * @throws PluginException if a path holds something that cannot be used; it names the jar
+     * @throws PluginException if a plug-in cannot be used; it names the jar
      */
     public static Catalogue of(List<Path> paths) {
         List<PluginPlaces.Place> places = PluginPlaces.of(paths);
@@ -44,10 +50,10 @@ public final class Catalogue {
     }
 
     /**
-     * Makes what the paths hold the process's catalogue. Do it before a configuration is bound: one that was bound before keeps
-     * the kinds it was bound with. The same places again change nothing.
+     * Installs the plug-ins of the paths as the process's catalogue. Call it before a configuration is bound: earlier
+     * ones keep their kinds. Repeating the same paths has no effect.
      *
-     * @throws PluginException if a path holds something that cannot be used; then the catalogue stays as it was
+     * @throws PluginException if a plug-in cannot be used; the catalogue is then unchanged
      */
     public static synchronized Catalogue install(List<Path> paths) {
         List<Path> wanted =
@@ -61,9 +67,9 @@ public final class Catalogue {
     }
 
     /**
-     * The process's; without {@link #install} what is on the class path and in {@link #PATH}.
+     * Returns the process's catalogue; without {@link #install} that of the class path and {@link #PATH}.
      *
-     * @throws PluginException if it is asked for the first time and something there cannot be used
+     * @throws PluginException on the first call, if a plug-in cannot be used
      */
     public static Catalogue current() {
         Catalogue now = installed;
@@ -78,29 +84,29 @@ public final class Catalogue {
                 .toList();
     }
 
-    /** What {@link #PATH} must be for another process to have the same plug-ins, apart from those of its class path. */
+    /** Value of {@link #PATH} that gives another process the same plug-ins, apart from its class path. */
     public String path() {
         return read.stream().map(Path::toString).collect(Collectors.joining(File.pathSeparator));
     }
 
-    /** All doors, by name. */
+    /** Returns all extension points by name. */
     public List<Door> doors() {
         return doors.stream().sorted(Comparator.comparing(Door::name)).toList();
     }
 
-    /** The door that an interface is; empty if it is none. */
+    /** Returns the extension point of an interface; empty if it is not one. */
     public Optional<Door> door(Class<?> type) {
         return doors.stream().filter(door -> door.type() == type).findFirst();
     }
 
-    /** All plug-ins, the built-in ones first, each in the order it was found in. */
+    /** Returns all plug-ins, built-in ones first, in the order found. */
     public List<LoadedPlugin> plugins() {
         return plugins.stream()
                 .sorted(Comparator.comparing(LoadedPlugin::origin))
                 .toList();
     }
 
-    /** All kinds of a door, those of built-ins first. */
+    /** Returns all kinds of an extension point, built-in ones first. */
     public List<Kind> kinds(Class<?> door) {
         return plugins().stream()
                 .flatMap(plugin -> plugin.kinds().stream())
@@ -108,12 +114,12 @@ public final class Catalogue {
                 .toList();
     }
 
-    /** The kind of a door that may be chosen by a name. */
+    /** Returns the kind of an extension point with a name. */
     public Optional<Kind> kind(Class<?> door, String name) {
         return kinds(door).stream().filter(kind -> kind.isCalled(name)).findFirst();
     }
 
-    /** What a record is called in a configuration; empty if it came through no door. */
+    /** Returns a record's name in a configuration; empty if it is not a kind. */
     public Optional<String> nameOf(Class<?> record) {
         return all().filter(kind -> kind.type() == record).map(Kind::name).findFirst();
     }

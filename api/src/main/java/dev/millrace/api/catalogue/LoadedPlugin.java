@@ -8,9 +8,9 @@ import java.util.List;
  *
  * @param name its own
  * @param origin where it is from
- * @param place the jar or folder it was read from; for others, what {@code origin} says in words
- * @param version of the jar, as its manifest has it in {@code Implementation-Version}; empty if it says none
- * @param kinds what it offers
+ * @param place the jar or folder; for others, {@code origin} in words
+ * @param version the jar's {@code Implementation-Version}; empty if missing
+ * @param kinds its kinds
  */
 public record LoadedPlugin(String name, Origin origin, String place, String version, List<Kind> kinds) {
 
@@ -18,9 +18,9 @@ public record LoadedPlugin(String name, Origin origin, String place, String vers
     public enum Origin {
         /** Millrace itself. */
         BUILT_IN,
-        /** The program that Millrace runs in. */
+        /** The program that embeds Millrace. */
         CLASS_PATH,
-        /** A jar of its own, or a folder of jars. */
+        /** A separate jar, or a folder of jars. */
         JAR
     }
 

@@ -2,7 +2,7 @@ package dev.millrace.api.catalogue;
 
 import org.jspecify.annotations.Nullable;
 
-/** A plug-in cannot be used; the message is a sentence that names the jar and says the way out. */
+/** A plug-in cannot be used; the message names the jar and the way out. */
 public final class PluginException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

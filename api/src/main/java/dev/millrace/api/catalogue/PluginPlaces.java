@@ -10,8 +10,8 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * The jars that are meant by a path: a jar is one plug-in; a folder holds plug-ins, each a jar, or a folder of its own with the jars
- * of one plug-in.
+ * Jars of a plug-in path: a jar is one plug-in; a folder contains plug-ins, each a jar or a subfolder with the jars of
+ * one plug-in.
  */
 final class PluginPlaces {
 
@@ -19,7 +19,7 @@ final class PluginPlaces {
      * One plug-in's files.
      *
      * @param path the jar or the folder
-     * @param jars that its classes come from
+     * @param jars with its classes
      */
     record Place(Path path, List<Path> jars) {}
 
@@ -28,7 +28,7 @@ final class PluginPlaces {
     private PluginPlaces() {}
 
     /**
-     * @param paths jars and folders; what is named twice counts once
+     * @param paths jars and folders; duplicates count once
      * @throws PluginException if a path does not exist or is neither
      */
     static List<Place> of(List<Path> paths) {

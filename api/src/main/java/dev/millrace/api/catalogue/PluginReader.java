@@ -21,7 +21,7 @@ import java.util.jar.Attributes;
 import java.util.jar.JarFile;
 import java.util.regex.Pattern;
 
-/** Finds plug-ins by their service files, and refuses what cannot be used in a sentence that names the jar. */
+/** Finds plug-ins by their service files, and refuses unusable ones with a message that names the jar. */
 final class PluginReader {
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_-]*");
     private static final String SERVICE = "META-INF/services/" + Plugin.class.getName();
@@ -37,7 +37,7 @@ final class PluginReader {
         return plugins;
     }
 
-    /** What the program itself has: built-ins first, as they open the doors. */
+    /** The program's own plug-ins; built-ins first, as they declare the extension points. */
     void readClassPath() {
         List<Plugin> found = found(Plugin.class.getClassLoader(), "the class path");
         for (Plugin plugin : found) {
@@ -56,14 +56,14 @@ final class PluginReader {
         }
     }
 
-    /** What one place has; its classes see the program's and not those of other places. */
+    /** Plug-ins of one path; their classes see the program's but not those of other paths. */
     void read(PluginPlaces.Place place) {
         String where = "the plug-in " + place.path();
         String version = place.jars().stream()
                 .map(jar -> version(where, jar))
                 .reduce("", (one, other) -> one.isEmpty() ? other : one);
         URL[] urls = place.jars().stream().map(PluginReader::url).toArray(URL[]::new);
-        // stays open: classes are read from it as long as the process lives
+        // stays open: classes are loaded from it until the process ends
         URLClassLoader loader = new URLClassLoader("plugin " + place.path(), urls, Plugin.class.getClassLoader());
         List<Plugin> found = found(loader, where).stream()
                 .filter(plugin -> plugin.getClass().getClassLoader() == loader)

@@ -1,8 +1,8 @@
 /**
- * Which doors there are, and what came through them: Millrace's own kinds and those of plug-ins, for this process.
+ * Extension points and kinds of this process: Millrace's own and those of plug-ins.
  *
- * <p>{@link dev.millrace.api.catalogue.Catalogue#current()} is what configurations are bound with. A program that embeds Millrace
- * installs another before it binds one; plug-ins that are on its class path are there from the start.
+ * <p>{@link dev.millrace.api.catalogue.Catalogue#current()} is used to bind configurations. An embedding program may
+ * install another one first; plug-ins on its class path are always included.
  */
 @NullMarked
 package dev.millrace.api.catalogue;

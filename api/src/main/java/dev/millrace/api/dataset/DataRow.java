@@ -5,12 +5,12 @@ import java.util.List;
 import java.util.Objects;
 
 /**
- * One row of data: a text that the policy continues with, or a conversation that it answers.
+ * One row of data: a text that the policy continues, or a conversation that it answers.
  *
  * @param prompt text of the prompt; empty where there are messages
  * @param messages of the conversation, which the checkpoint's chat template renders; empty where there is a text
- * @param state everything else that the row says, as a JSON object such as {@code {"answer":"42"}}; it travels with the prompt, and
- *     rewards read it
+ * @param state other fields of the row, as a JSON object such as {@code {"answer":"42"}}; passed with the prompt to
+ * rewards
  */
 public record DataRow(String prompt, List<ChatMessage> messages, String state) {
 
@@ -25,7 +25,7 @@ public record DataRow(String prompt, List<ChatMessage> messages, String state) {
         }
     }
 
-    /** A text to go on with. */
+    /** A text to continue. */
     public DataRow(String prompt, String state) {
         this(prompt, List.of(), state);
     }

@@ -1,7 +1,7 @@
 /**
- * Where prompts of text come from: rows of a file or of anything else, each with what its reward needs to know.
+ * Sources of text prompts: rows of a file or another source, each with the data for its reward.
  *
- * <p>A dataset knows no tokens; the task encodes its prompts, once, where they are released.
+ * <p>A dataset has text only; the task encodes each prompt once, when it is released.
  */
 @NullMarked
 package dev.millrace.api.dataset;

@@ -4,10 +4,10 @@ import dev.millrace.api.tokenizer.Tokenizer;
 import java.util.List;
 
 /**
- * Continues and verifies rollouts: says what happens between the policy's turns and what the result is worth.
+ * Continues and verifies rollouts: adds text between the policy's turns and rewards the result.
  *
- * <p>Everything an episode needs to know comes with its request ({@code environment_state}), so an environment has no
- * settings and no state of its own, and a generator can serve any request whose environment it knows. Thread-safe.
+ * <p>The request's {@code environment_state} is an episode's only input. So an environment has no settings and no
+ * state, and a generator can serve any request whose environment it has. Thread-safe.
  */
 public interface Environment {
 
@@ -15,8 +15,8 @@ public interface Environment {
     String name();
 
     /**
-     * Token that ends the policy's response, or -1 if only the environment and the token limit end it. With -1 a sampled end token is a
-     * token like any other.
+     * Token that ends the policy's response, or -1 if only the environment and the token limit end it. With -1 a
+     * sampled end token is an ordinary token.
      */
     int endToken();
 
@@ -29,8 +29,8 @@ public interface Environment {
     }
 
     /**
-     * The same for a run in this vocabulary, of an environment that reads or says text. Asked once where a run's environments are put
-     * together, and opens nothing.
+     * Returns this environment for a run's vocabulary, if it reads or writes text. Called once per run; must not open
+     * resources.
      */
     default Environment in(Tokenizer tokenizer) {
         return this;
@@ -45,14 +45,15 @@ public interface Environment {
     Episode begin(String state);
 
     /**
-     * The same for an environment that needs to know more of the rollout than its state. What it throws costs that rollout alone.
+     * As {@link #begin(String)} for an environment that needs more than the state. An exception fails only this
+     * rollout.
      */
     default Episode begin(EpisodeStart start) {
         return begin(start.state());
     }
 
     /**
-     * Refuses a state that it could not play. Asked for every request, before any of its rollouts begins; begins nothing.
+     * Refuses an invalid state. Called for every request before its rollouts begin; has no side effects.
      *
      * @throws IllegalArgumentException as {@link #begin(String)}
      */

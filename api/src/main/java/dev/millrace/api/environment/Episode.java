@@ -16,11 +16,11 @@ import java.util.concurrent.CompletionStage;
 public interface Episode {
 
     /**
-     * Looks at the response after the policy's newest token, which is the last one of the transcript.
+     * Reacts to the policy's newest token, the last one of the transcript.
      *
-     * <p>Called in the generator's innermost loop: return the constants of {@link StepResult} where nothing is said, and
-     * never block. Start slow work on another thread and return {@link StepResult#LATER}: the generator continues with other sequences
-     * and calls again with the same transcript.
+     * <p>Called in the generator's innermost loop: return the constants of {@link StepResult} if there is no text, and
+     * never block. Start slow work on another thread and return {@link StepResult#LATER}: the generator continues with
+     * other sequences and calls again with the same transcript.
      */
     StepResult afterToken(Transcript response);
 
@@ -40,12 +40,12 @@ public interface Episode {
         return Optional.empty();
     }
 
-    /** The response is given up before it was verified: nobody asks any more. Returns at once. */
+    /** Called if the response is aborted before it was verified. Returns at once. */
     default void abandon() {}
 
     /**
-     * Whether it is to be asked, as {@link #afterToken} does, before the policy's first token as well: what it says then comes before all
-     * of the policy's.
+     * Returns whether {@link #afterToken} is also called before the policy's first token, so that the environment
+     * speaks first.
      */
     default boolean opens() {
         return false;

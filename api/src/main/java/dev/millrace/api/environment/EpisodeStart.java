@@ -3,10 +3,10 @@ package dev.millrace.api.environment;
 import java.util.Objects;
 
 /**
- * What an episode begins with.
+ * Input of an episode.
  *
- * @param rolloutId of the rollout that is written; one that is sampled again, since its generator died, has the same one again
- * @param promptTokens token ids of the prompt; not to be written
+ * @param rolloutId of the rollout; unchanged if it is sampled again after a generator's crash
+ * @param promptTokens token ids of the prompt; read-only
  * @param state {@code environment_state} of the request, in the environment's own notation
  */
 public record EpisodeStart(String rolloutId, int[] promptTokens, String state) {

@@ -5,15 +5,15 @@ import java.util.Arrays;
 import java.util.List;
 
 /**
- * A response that is over, for a reward function to judge.
+ * A finished response for a reward function.
  *
- * @param promptTokens token ids of the prompt; not to be written
- * @param environmentState of the request, in the environment's own notation; it holds what is known of the right answer
+ * @param promptTokens token ids of the prompt; read-only
+ * @param environmentState of the request, in the environment's own notation; with the expected answer
  * @param response the tokens; valid during the call
- * @param verified what the environment itself says it is worth
- * @param tokenizer the vocabulary of all these tokens
+ * @param verified the environment's own reward
+ * @param tokenizer of all these tokens
  * @param stopTexts stop texts; the first to appear ended the response and is not part of its text
- * @param rolloutId of the rollout; empty where it has none yet
+ * @param rolloutId of the rollout; empty if it has none yet
  */
 public record FinishedResponse(
         int[] promptTokens,
@@ -28,7 +28,7 @@ public record FinishedResponse(
         stopTexts = List.copyOf(stopTexts);
     }
 
-    /** A response of no rollout by name. */
+    /** A response without a rollout id. */
     public FinishedResponse(
             int[] promptTokens,
             String environmentState,
@@ -39,7 +39,7 @@ public record FinishedResponse(
         this(promptTokens, environmentState, response, verified, tokenizer, stopTexts, "");
     }
 
-    /** A response that no text ended. */
+    /** A response without stop texts. */
     public FinishedResponse(
             int[] promptTokens,
             String environmentState,
@@ -49,7 +49,7 @@ public record FinishedResponse(
         this(promptTokens, environmentState, response, verified, tokenizer, List.of());
     }
 
-    /** What the policy wrote, as text, up to the stop text that ended it. */
+    /** The response as text, up to the stop text that ended it. */
     public String text() {
         int[] own = new int[response.length()];
         int count = 0;

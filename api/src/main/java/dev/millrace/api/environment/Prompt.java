@@ -3,7 +3,7 @@ package dev.millrace.api.environment;
 import java.util.Objects;
 
 /**
- * A prompt and what its environment needs to know to continue and verify it.
+ * A prompt and its environment's state.
  *
  * @param tokens token ids, at least one; owned by the prompt
  * @param environmentState in the environment's own notation

@@ -1,13 +1,13 @@
 package dev.millrace.api.environment;
 
-/** Makes the prompts of a task. A pure function, so that a restarted run continues with the prompts it would have had. */
+/** Makes the prompts of a task. A pure function, so that a restarted run continues with the same prompts. */
 @FunctionalInterface
 public interface PromptDataset {
 
     /**
      * The prompt at a position of the run.
      *
-     * @param seed of the task; another seed gives another series
+     * @param seed of the task; another seed gives other prompts
      * @param ordinal position in the run, from 0
      */
     Prompt prompt(long seed, long ordinal);

@@ -33,8 +33,8 @@ public interface RewardFunction {
     }
 
     /**
-     * Refuses a prompt whose responses it could not judge, such as one without an answer. Asked for every prompt before it is
-     * answered, and for all of a dataset before a run begins.
+     * Refuses a prompt that it cannot reward, such as one without an answer. Called for every prompt before it is
+     * sampled, and for a whole dataset before a run begins.
      *
      * @param environmentState of the prompt
      * @throws IllegalArgumentException saying what is missing

@@ -3,14 +3,13 @@ package dev.millrace.api.environment;
 import java.util.Objects;
 
 /**
- * What an environment does after a token of the policy: nothing, say something, end the episode, both of these, or keep
- * the policy waiting.
+ * Reaction of an environment to a token of the policy: nothing, text, the end of the episode, text and end, or a wait.
  *
- * @param tokens what it says, inserted after the policy's token with mask 0 and never trained on; owned by the
- *     result from here on, so hand over an array that nobody writes to any more
+ * @param tokens text to insert after the policy's token, with mask 0 and never trained on; owned by the result, so do
+ * not write the array afterwards
  * @param ends true if the response is over after these tokens
- * @param later true if the environment is not done yet, and is to be asked again about the same transcript; then it says
- *     nothing and ends nothing
+ * @param later true if the environment needs more time and is called again with the same transcript; then without
+ * tokens and end
  */
 public record StepResult(int[] tokens, boolean ends, boolean later) {
     private static final int[] NOTHING = {};
@@ -21,7 +20,7 @@ public record StepResult(int[] tokens, boolean ends, boolean later) {
     /** The response is over. */
     public static final StepResult END = new StepResult(NOTHING, true, false);
 
-    /** The environment needs time, for a tool or a test it runs: this sequence waits, the others go on. */
+    /** The environment needs time, for a tool or a test it runs: this sequence waits while the others continue. */
     public static final StepResult LATER = new StepResult(NOTHING, false, true);
 
     public StepResult {
@@ -32,12 +31,12 @@ public record StepResult(int[] tokens, boolean ends, boolean later) {
         }
     }
 
-    /** The environment says something and the policy continues. */
+    /** Inserts text; the policy continues. */
     public static StepResult insert(int... tokens) {
         return new StepResult(tokens, false, false);
     }
 
-    /** The environment has the last word. */
+    /** Inserts text and ends the response. */
     public static StepResult insertAndEnd(int... tokens) {
         return new StepResult(tokens, true, false);
     }

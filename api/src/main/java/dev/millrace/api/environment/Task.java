@@ -10,9 +10,9 @@ import java.util.Optional;
  * @param name in the configuration
  * @param prompts a pure function of task seed and ordinal
  * @param environment of every prompt
- * @param tokenizer the vocabulary that prompts, environment and answers are written in
+ * @param tokenizer of prompts, environment and answers
  * @param promptTokens longest prompt
- * @param responseTokens longest response that can still earn something, environment tokens included
+ * @param responseTokens longest response with a reward, environment tokens included
  * @param heldOut prompts for evaluation, never trained on, used in order and repeated; empty to evaluate on prompts of another seed
  */
 public record Task(
@@ -36,7 +36,7 @@ public record Task(
         }
     }
 
-    /** A task whose prompts are drawn, so that those of another seed are held out. */
+    /** A task with random prompts, so that those of another seed are held out. */
     public Task(
             String name,
             PromptDataset prompts,
@@ -47,7 +47,7 @@ public record Task(
         this(name, prompts, environment, tokenizer, promptTokens, responseTokens, Optional.empty());
     }
 
-    /** Positions that a prompt with its response takes in the engine. */
+    /** Returns the positions of a prompt with its response in the engine. */
     public int capacityTokens() {
         return promptTokens + responseTokens;
     }

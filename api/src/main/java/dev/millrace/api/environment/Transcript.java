@@ -1,10 +1,10 @@
 package dev.millrace.api.environment;
 
 /**
- * What an episode sees: the response so far, token by token, and who wrote each.
+ * Tokens of the response so far, and the author of each.
  *
- * <p>A view on the engine's own buffers: it is valid during the call it is handed to and must not be kept. Token ids
- * are the sampled ones; nothing is decoded on the way. Positions count from the first token after the prompt.
+ * <p>A view on the engine's own buffers: it is valid only during the call. Token ids are the sampled ones, never
+ * re-encoded. Positions count from the first token after the prompt.
  */
 public interface Transcript {
 

@@ -4,15 +4,15 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The verified reward of a finished response, and where within it rewards stand if the environment knows.
+ * The verified reward of a finished response, optionally per turn or token.
  *
  * <p>Rewards of turns and tokens add to the response's; only an advantage with {@code credit: turn} or {@code token} reads them.
  *
  * @param reward finite; most environments keep to 0 to 1
- * @param components what it is made of, by name
- * @param turnRewards finite, one for each turn of the policy in order, a turn being neighbouring tokens that it sampled; empty
- *     where turns have none
- * @param tokenRewards finite, one for each token of the response, 0 where there is none; empty where tokens have none
+ * @param components parts of the reward, by name
+ * @param turnRewards finite, one per turn of the policy in order; a turn is a run of sampled tokens; empty without turn
+ * rewards
+ * @param tokenRewards finite, one per token of the response, 0 for none; empty without token rewards
  */
 public record VerifiedReward(
         double reward, Map<String, Double> components, List<Double> turnRewards, List<Double> tokenRewards) {
@@ -28,7 +28,7 @@ public record VerifiedReward(
         requireFinite("token", tokenRewards);
     }
 
-    /** Of the response as a whole. */
+    /** A reward of the whole response. */
     public VerifiedReward(double reward, Map<String, Double> components) {
         this(reward, components, List.of(), List.of());
     }
@@ -45,7 +45,7 @@ public record VerifiedReward(
 
     private static void requireFinite(String of, List<Double> rewards) {
         for (int i = 0; i < rewards.size(); i++) {
-            if (!Float.isFinite(rewards.get(i).floatValue())) { // as it is written down
+            if (!Float.isFinite(rewards.get(i).floatValue())) { // as recorded
                 throw new IllegalArgumentException(
                         "the reward of a " + of + " must be finite: " + rewards.get(i) + " at " + of + " " + i);
             }

@@ -8,16 +8,17 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * One thing to choose in a configuration: a record that implements a door's interface, whose components are its settings.
+ * One choice in a configuration: a record that implements an extension point's interface; its components are its
+ * settings.
  *
  * <p>A component {@code maxTokens} is the key {@code max_tokens}. It may be an int, long, double, boolean, String, an enum, a list of
- * strings, of longs or of kinds, a map from string to string, another record, or another choice. The record's constructor is where a
- * value is refused, by an {@link IllegalArgumentException} whose message begins with the key.
+ * strings, of longs or of kinds, a map from string to string, another record, or another choice. The record's
+ * constructor refuses invalid values with an {@link IllegalArgumentException} whose message begins with the key.
  *
- * @param door interface that the record implements and the configuration asks for
- * @param name that chooses it, unique for its door: lower-case letters, digits and {@code _}
- * @param aliases other names that choose it
- * @param defaults its settings where the configuration does not name them
+ * @param door interface of the extension point, which the record implements
+ * @param name unique for its extension point: lower-case letters, digits and {@code _}
+ * @param aliases other names
+ * @param defaults its default settings
  * @param meaning one sentence for the user
  */
 public record Kind(Class<?> door, String name, List<String> aliases, Record defaults, String meaning) {
@@ -49,19 +50,19 @@ public record Kind(Class<?> door, String name, List<String> aliases, Record defa
         return new Kind(door, name, List.of(), defaults, meaning);
     }
 
-    /** Returns the same kind with further names that choose it. */
+    /** Returns the same kind with further names. */
     public Kind also(String... names) {
         List<String> all = new ArrayList<>(aliases);
         all.addAll(Arrays.asList(names));
         return new Kind(door, name, all, defaults, meaning);
     }
 
-    /** Its record. */
+    /** Returns its record class. */
     public Class<? extends Record> type() {
         return defaults.getClass();
     }
 
-    /** Whether it may be chosen by this name. */
+    /** Returns whether it has this name. */
     public boolean isCalled(String other) {
         return name.equals(other) || aliases.contains(other);
     }

@@ -6,7 +6,7 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** What a setting of a plug-in's kind means, for the reference: meaning, unit, and what its bounds are. */
+/** Documents a setting of a plug-in's kind for the reference: meaning, unit and bounds. */
 @Documented
 @Target(ElementType.RECORD_COMPONENT)
 @Retention(RetentionPolicy.RUNTIME)

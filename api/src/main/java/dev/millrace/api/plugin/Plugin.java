@@ -3,7 +3,7 @@ package dev.millrace.api.plugin;
 import java.util.List;
 
 /**
- * What one jar brings. Found by {@link java.util.ServiceLoader}: a jar names its implementations in
+ * The plug-in of a jar. Found by {@link java.util.ServiceLoader}: a jar names its implementations in
  * {@code META-INF/services/dev.millrace.api.plugin.Plugin}, each public, with a public constructor without parameters.
  *
  * <pre>{@code
@@ -16,16 +16,20 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p>A plug-in runs in Millrace's process with all its rights. Asked once, by one thread, before anything is configured.
+ * <p>A plug-in runs in Millrace's process with all its rights. Called once, by one thread, before anything is
+ * configured.
  */
 public interface Plugin {
 
-    /** Its name, which no other plug-in of the process has: lower-case letters, digits, {@code -} and {@code _}. */
+    /** Returns its name, unique in the process: lower-case letters, digits, {@code -} and {@code _}. */
     String name();
 
-    /** Against which version it was built: write {@code return PluginApi.VERSION;}, which the compiler makes a number of. */
+    /**
+     * Returns the API version that it was built against: write {@code return PluginApi.VERSION;}, which the compiler
+     * inlines.
+     */
     int apiVersion();
 
-    /** What it offers, at least one kind. */
+    /** Returns its kinds, at least one. */
     List<Kind> kinds();
 }

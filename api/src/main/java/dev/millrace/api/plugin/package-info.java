@@ -1,8 +1,8 @@
 /**
- * How a jar brings kinds of its own: what it is called, against which version it was built, and which doors it comes through.
+ * Interfaces of plug-ins: name, API version and kinds.
  *
- * <p>{@link dev.millrace.api.plugin.Plugin} is what a jar implements; a {@link dev.millrace.api.plugin.Kind} is one thing that it
- * offers. Millrace's own kinds come through the same doors.
+ * <p>{@link dev.millrace.api.plugin.Plugin} is implemented by a jar; a {@link dev.millrace.api.plugin.Kind} is one
+ * choice that it offers. Millrace's own kinds use the same extension points.
  */
 @NullMarked
 package dev.millrace.api.plugin;

@@ -3,10 +3,10 @@ package dev.millrace.api.step;
 import java.util.Map;
 
 /**
- * A step that was made.
+ * A completed step.
  *
- * @param batchId over which
- * @param version of the weights that it made; for a starved batch, without a token to train on, the unchanged version
+ * @param batchId batch of the step
+ * @param version made by the step; unchanged for a starved batch without a token to train on
  * @param numbers figures for the training log, by name; absent if not computed
  */
 public record MadeStep(long batchId, long version, Map<String, Double> numbers) {

@@ -9,6 +9,6 @@ package dev.millrace.api.step;
 @FunctionalInterface
 public interface StepObserver {
 
-    /** Called when a step is made. It is committed when this returns; an exception discards it and stops the learner. */
+    /** Called after a step, which is committed when this returns. An exception discards it and stops the learner. */
     void stepMade(MadeStep step);
 }

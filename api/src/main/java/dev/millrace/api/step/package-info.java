@@ -1,4 +1,4 @@
-/** What somebody implements who wants to be told of the learner's steps as they are made. */
+/** Observers of the learner's steps. */
 @NullMarked
 package dev.millrace.api.step;
 

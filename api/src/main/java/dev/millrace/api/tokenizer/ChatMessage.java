@@ -3,10 +3,10 @@ package dev.millrace.api.tokenizer;
 import java.util.Objects;
 
 /**
- * What one party of a conversation said.
+ * A message of a conversation.
  *
- * @param role who, as the checkpoint's chat template names them: {@code system}, {@code user}, {@code assistant}
- * @param content what
+ * @param role role as named in the checkpoint's chat template: {@code system}, {@code user}, {@code assistant}
+ * @param content text
  */
 public record ChatMessage(String role, String content) {
 

@@ -4,11 +4,12 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A conversation with all that a chat template may look at.
+ * A conversation with all inputs of a chat template.
  *
- * @param messages in order, each with a {@code role} and mostly a {@code content}; with more where a template knows it, such as
- *     {@code tool_calls} or {@code tool_call_id}. Values are texts, numbers, truth values, lists and maps of these
- * @param tools that the assistant may call, each as its maker describes it; empty where there are none
+ * @param messages in order, each with a {@code role} and mostly a {@code content}; optionally further fields that a
+ * template reads, such as {@code tool_calls} or {@code tool_call_id}. Values are texts, numbers, booleans, lists and
+ * maps of these
+ * @param tools tool descriptions; empty for none
  */
 public record Conversation(List<Map<String, Object>> messages, List<Map<String, Object>> tools) {
 

@@ -8,7 +8,7 @@ public interface Tokenizer {
     /** Ids are {@code 0 .. vocabSize-1}. */
     int vocabSize();
 
-    /** @throws IllegalArgumentException naming the first place that no token covers */
+    /** @throws IllegalArgumentException naming the first position that no token covers */
     int[] encode(String text);
 
     /**
@@ -20,8 +20,8 @@ public interface Tokenizer {
     }
 
     /**
-     * A conversation as the checkpoint was taught to read it, up to where the assistant's answer begins: its chat template decides, special
-     * tokens and the first token included.
+     * Encodes a conversation with the checkpoint's chat template, up to the start of the assistant's answer, including
+     * special tokens and the first token.
      *
      * @throws IllegalArgumentException if there is no template, it refuses the conversation, or it cannot be rendered
      */
@@ -32,7 +32,7 @@ public interface Tokenizer {
     }
 
     /**
-     * The text that the checkpoint's chat template makes of a conversation, up to where the assistant's answer begins.
+     * Renders a conversation with the checkpoint's chat template, up to the start of the assistant's answer.
      *
      * @throws IllegalArgumentException as {@link #encode(List)}
      */
@@ -41,7 +41,7 @@ public interface Tokenizer {
     }
 
     /**
-     * Of a text that has its special tokens in it by their names, as {@link #render} makes it: nothing is put around it.
+     * Encodes a text that contains special tokens by name, such as the output of {@link #render}; adds none.
      *
      * @throws IllegalArgumentException as {@link #encode(String)}
      */
@@ -49,20 +49,22 @@ public interface Tokenizer {
         return encode(text);
     }
 
-    /** Lower-case hex sha-256 of all that decides how a conversation becomes text; empty where there is no chat template. */
+    /**
+     * Lower-case hex sha-256 of everything that affects the rendering of conversations; empty without a chat template.
+     */
     default String chatHash() {
         return "";
     }
 
     /**
-     * What tokens stand for, with the names of those that are no text.
+     * Decodes tokens, with the names of special tokens.
      *
      * @throws IllegalArgumentException if an id is outside the vocabulary
      */
     String decode(int[] tokens);
 
     /**
-     * The text alone: tokens that are none, such as the end of a text, are left out.
+     * Decodes tokens without special tokens, such as the end of a text.
      *
      * @throws IllegalArgumentException if an id is outside the vocabulary
      */
@@ -75,6 +77,6 @@ public interface Tokenizer {
         return List.of();
     }
 
-    /** Lower-case hex sha-256 of all that decides the mapping; equal hashes map alike. Goes into records. */
+    /** Lower-case hex sha-256 of everything that affects the mapping; equal hashes map alike. Stored in records. */
     String hash();
 }

@@ -1,15 +1,15 @@
 package dev.millrace.api.tokenizer;
 
 /**
- * A record of settings that a tokenizer is opened by; the door through which tokenizers come. {@code task.tokenizer} chooses one for the task
+ * Settings of a tokenizer. Extension point. {@code task.tokenizer} chooses one for the task
  * {@code text}.
  */
 public interface TokenizerSettings {
 
     /**
-     * Opens it. Asked where text becomes tokens or tokens text, and once before a run begins.
+     * Opens the tokenizer. Called where text is encoded or decoded, and once before a run begins.
      *
-     * @throws IllegalArgumentException if it cannot be opened; a sentence that says what and where
+     * @throws IllegalArgumentException if it cannot be opened; with a message that says what and where
      */
     Tokenizer open();
 }

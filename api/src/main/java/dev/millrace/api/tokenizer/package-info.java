@@ -1,4 +1,4 @@
-/** Text to token ids and back, at the edges of the product; between them only ids travel. */
+/** Text to token ids and back, at the edges of the product; inside only ids are used. */
 @NullMarked
 package dev.millrace.api.tokenizer;
 

@@ -3,9 +3,9 @@ package dev.millrace.api.catalogue;
 import dev.millrace.api.plugin.Kind;
 import java.util.List;
 
-/** Opens a door for the tests and brings one kind through it. */
+/** Declares an extension point for the tests, with one kind. */
 public final class TestDoor implements BuiltIn {
-    /** What comes through it. */
+    /** Kind of the test's extension point. */
     public interface Bell {}
 
     public record Chime(int times) implements Bell {}
