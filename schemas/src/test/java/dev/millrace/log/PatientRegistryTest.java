@@ -73,7 +73,7 @@ class PatientRegistryTest {
         assertThat(nanos).isZero();
     }
 
-    /** Away for so many questions. */
+    /** Does not answer the given number of questions. */
     private static final class FailingRegistry implements SchemaRegistry {
         private final SchemaRegistry known = new InMemorySchemaRegistry();
         private int failures;

@@ -38,7 +38,7 @@ class SecretTextTest {
         assertThat(shown(name, "${env:SECRET}")).isEqualTo("${env:SECRET}");
         assertThat(shown(name, " ${file:/etc/a.properties:key}")).isEqualTo(" ${file:/etc/a.properties:key}");
         assertThat(shown(name, "hunter2${env:SECRET}"))
-                .as("a literal beside a reference")
+                .as("a literal next to a reference")
                 .isEqualTo("[hidden]");
     }
 

@@ -32,8 +32,8 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * What optional fields add to a record: the figures of {@code docs/inside/log.md}. The rollout has 1,000 response tokens in
- * four turns, of which the policy sampled 800.
+ * What optional fields add to a record: the figures of {@code docs/inside/log.md}. The rollout has 1,000 response
+ * tokens in four turns, 800 of them sampled by the policy.
  */
 class FieldCostTest {
     private static final int TOKENS = 1000;

@@ -32,7 +32,7 @@ final class SchemaDocumentation {
         return missing;
     }
 
-    /** Fields that say they are packed, as {@code Record.field}, with whether Avro accepts that they are. */
+    /** Fields declared as packed, as {@code Record.field}, with whether Avro accepts the declaration. */
     static List<String> brokenLogicalTypes(Schema root) {
         List<String> broken = new ArrayList<>();
         for (Schema schema : all(root)) {

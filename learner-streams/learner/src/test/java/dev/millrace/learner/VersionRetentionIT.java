@@ -193,7 +193,7 @@ class VersionRetentionIT {
             assertThere(feed, 3, 4, 5, 6, 7, 8, 9);
             assertThat(feed.loadOptimizer(4).steps()).isZero();
             assertThatThrownBy(() -> feed.loadOptimizer(7))
-                    .hasMessageEndingWith("without the optimiser's state, so training cannot go on from it alone");
+                    .hasMessageEndingWith("without the optimiser's state, so training cannot continue from it alone");
         }
     }
 

@@ -4,7 +4,7 @@ import org.apache.avro.LogicalType;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
 
-/** Makes {@code packed-float32} known to Avro; found through {@code META-INF/services}. */
+/** Registers {@code packed-float32} with Avro; found through {@code META-INF/services}. */
 public final class PackedFloat32Factory implements LogicalTypes.LogicalTypeFactory {
     static final PackedType TYPE = new PackedType("packed-float32", Float.BYTES);
 

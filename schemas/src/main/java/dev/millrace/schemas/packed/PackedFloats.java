@@ -8,9 +8,9 @@ import java.nio.ByteOrder;
 /**
  * {@code packed-float32}: element i is the little-endian float32 at byte {@code 4 i} after the buffer's position.
  *
- * <p>Stateless and thread-safe; buffers are never written to nor moved. Every method refuses a buffer whose size
- * is no multiple of four with an IllegalArgumentException. Values are carried as they are; whether a NaN is
- * allowed is for the reader of the field to decide.
+ * <p>Stateless and thread-safe; buffers are neither written nor moved. Every method throws IllegalArgumentException if
+ * the buffer's size is not a multiple of four. Values are not checked; the reader of a field decides whether NaN is
+ * allowed.
  */
 public final class PackedFloats {
     private static final VarHandle ELEMENT =
@@ -25,7 +25,7 @@ public final class PackedFloats {
         return packed;
     }
 
-    /** How many elements there are. */
+    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return PackedSize.elements(packed, Float.BYTES, "packed-float32");
     }

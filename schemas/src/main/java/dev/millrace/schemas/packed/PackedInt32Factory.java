@@ -4,7 +4,7 @@ import org.apache.avro.LogicalType;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
 
-/** Makes {@code packed-int32} known to Avro; found through {@code META-INF/services}. */
+/** Registers {@code packed-int32} with Avro; found through {@code META-INF/services}. */
 public final class PackedInt32Factory implements LogicalTypes.LogicalTypeFactory {
     static final PackedType TYPE = new PackedType("packed-int32", Integer.BYTES);
 

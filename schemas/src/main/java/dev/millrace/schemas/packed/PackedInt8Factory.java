@@ -4,7 +4,7 @@ import org.apache.avro.LogicalType;
 import org.apache.avro.LogicalTypes;
 import org.apache.avro.Schema;
 
-/** Makes {@code packed-int8} known to Avro; found through {@code META-INF/services}. */
+/** Registers {@code packed-int8} with Avro; found through {@code META-INF/services}. */
 public final class PackedInt8Factory implements LogicalTypes.LogicalTypeFactory {
     static final PackedType TYPE = new PackedType("packed-int8", Byte.BYTES);
 

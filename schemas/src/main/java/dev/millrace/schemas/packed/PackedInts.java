@@ -8,8 +8,8 @@ import java.nio.ByteOrder;
 /**
  * {@code packed-int32}: element i is the little-endian int32 at byte {@code 4 i} after the buffer's position.
  *
- * <p>Stateless and thread-safe; buffers are never written to nor moved. Every method refuses a buffer whose size
- * is no multiple of four with an IllegalArgumentException.
+ * <p>Stateless and thread-safe; buffers are neither written nor moved. Every method throws IllegalArgumentException if
+ * the buffer's size is not a multiple of four.
  */
 public final class PackedInts {
     private static final VarHandle ELEMENT =
@@ -24,7 +24,7 @@ public final class PackedInts {
         return packed;
     }
 
-    /** How many elements there are. */
+    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return PackedSize.elements(packed, Integer.BYTES, "packed-int32");
     }

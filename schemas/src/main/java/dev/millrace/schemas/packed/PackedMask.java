@@ -6,7 +6,7 @@ import java.nio.ByteBuffer;
  * {@code packed-int8} as a mask: element i is the byte i after the buffer's position, 1 where a token counts and
  * 0 where it does not.
  *
- * <p>Stateless and thread-safe; buffers are never written to nor moved.
+ * <p>Stateless and thread-safe; buffers are neither written nor moved.
  */
 public final class PackedMask {
     private PackedMask() {}
@@ -16,7 +16,7 @@ public final class PackedMask {
         return ByteBuffer.wrap(values.clone());
     }
 
-    /** How many elements there are. */
+    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return packed.remaining();
     }
@@ -31,7 +31,7 @@ public final class PackedMask {
         return packed.get(packed.position() + i);
     }
 
-    /** How many elements are not 0. */
+    /** Returns the number of elements that are not 0. */
     public static int count(ByteBuffer packed) {
         int count = 0;
         for (int at = packed.position(); at < packed.limit(); at++) {

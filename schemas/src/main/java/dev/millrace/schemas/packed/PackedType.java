@@ -15,7 +15,7 @@ public final class PackedType extends LogicalType {
         this.elementBytes = elementBytes;
     }
 
-    /** Whether a schema declares a packed vector. */
+    /** Returns whether a schema declares a packed vector. */
     public static boolean isPacked(Schema schema) {
         return schema.getLogicalType() instanceof PackedType;
     }

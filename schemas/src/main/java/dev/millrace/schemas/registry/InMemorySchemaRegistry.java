@@ -7,10 +7,10 @@ import java.util.Map;
 import org.apache.avro.Schema;
 
 /**
- * A registry that lasts as long as its object: ids count from 1 in the order in which schemas first appear.
+ * An in-memory registry: ids count from 1 in the order in which schemas first appear.
  *
- * <p>For tests without a broker and for files that carry their schemas along. Equal schemas have one id, whatever
- * their subjects.
+ * <p>For tests without a broker and for files that contain their schemas. Equal schemas share one id across
+ * subjects.
  */
 public final class InMemorySchemaRegistry implements SchemaRegistry {
     private final List<Schema> schemas = new ArrayList<>();
@@ -34,6 +34,6 @@ public final class InMemorySchemaRegistry implements SchemaRegistry {
 
     @Override
     public void close() {
-        // holds nothing but memory
+        // nothing to close
     }
 }

@@ -8,8 +8,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.avro.Schema;
 
 /**
- * The text of a schema as others get to see it: with its documentation, without the notes that Avro's compiler
- * leaves in it for Java.
+ * The published text of a schema: with its documentation, without the Java properties that Avro's compiler adds.
  */
 public final class PublishedSchema {
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -24,19 +24,18 @@ import org.apache.avro.Schema;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A registry behind Confluent's REST protocol, such as Confluent's own, Karapace, Redpanda or Apicurio.
+ * Client of a registry with Confluent's REST API: Confluent's own, Karapace, Redpanda or Apicurio.
  *
- * <p>Thread-safe. Each answer is asked for once and kept, since an id never changes its meaning. Every call ends
- * within the time limit; a registry that does not answer is a {@link SchemaRegistryAwayException}, which is worth
- * trying again, and not an {@link UnknownSchemaException}, which is not.
+ * <p>Thread-safe. Answers are cached, since ids are immutable. Every call has a time limit. A registry that does not
+ * answer is a {@link SchemaRegistryAwayException}, which can be retried, unlike an {@link UnknownSchemaException}.
  */
 public final class RestSchemaRegistry implements SchemaRegistry {
     private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
     private static final int NOT_FOUND = 404;
     private static final int TOO_MANY_REQUESTS = 429;
-    /** From here on a status says that the fault is the server's. */
+    /** Statuses from here on are server errors. */
     private static final int SERVER_ERROR = 500;
-    /** Confluent's own code for "there is no such schema", which a plain 404 of a wrong address does not carry. */
+    /** Confluent's error code for an unknown schema, which a plain 404 of a wrong address lacks. */
     private static final int SCHEMA_NOT_FOUND = 40403;
 
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -53,7 +52,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
      * Connects at the first call.
      *
      * @param url such as {@code http://registry:8081}, with {@code user:password@} before the host where needed
-     * @param mayWrite whether schemas that are not registered yet are registered
+     * @param mayWrite whether new schemas are registered
      * @param timeoutMs limit of every call
      */
     public RestSchemaRegistry(String url, boolean mayWrite, long timeoutMs) {
@@ -93,7 +92,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     public Schema byId(int id) {
         Schema known = schemas.get(id);
         if (known == null) {
-            if (id < 0) { // a garbage record's; registries give ids from 0 on
+            if (id < 0) { // from a garbage record; registries assign ids from 0
                 throw new UnknownSchemaException(id);
             }
             HttpResponse<String> response = send(request("/schemas/ids/" + id).GET());
@@ -107,9 +106,9 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     }
 
     /**
-     * Asks for a schema, whether there is one or not: only a registry knows the answer.
+     * Requests an arbitrary schema, to check that the address is a registry.
      *
-     * @throws SchemaRegistryException if what is at the address does not answer, or is no registry
+     * @throws SchemaRegistryException if the address does not answer, or is not a registry
      */
     public void requireAnswer() {
         HttpResponse<String> response = send(request("/schemas/ids/0").GET());
@@ -118,7 +117,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         }
     }
 
-    /** The subjects that it has. */
+    /** Returns its subjects. */
     public Set<String> subjects() {
         Set<String> subjects = new TreeSet<>();
         require(send(request("/subjects").GET()), "list its subjects")
@@ -126,7 +125,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         return subjects;
     }
 
-    /** Removes a subject, if it has it; records that were written with its schemas stay readable. */
+    /** Removes a subject if it exists; records written with its schemas stay readable. */
     public void remove(String subject) {
         HttpResponse<String> response = send(request(path(subject)).DELETE());
         if (response.statusCode() != NOT_FOUND) {
@@ -140,7 +139,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
 
     @Override
     public void close() {
-        // the client's connections end with it
+        // closes the client's connections
     }
 
     private static URI parse(String url) {
@@ -150,7 +149,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
                 return uri;
             }
         } catch (IllegalArgumentException e) {
-            // neither the message nor the cause: both have the whole address, in which a password may stand
+            // neither the message nor the cause: both have the whole address, which may contain a password
             throw new IllegalArgumentException("schema_registry_url is no address"
                     + (e.getCause() instanceof URISyntaxException syntax
                             ? ": " + syntax.getReason() + " at character " + (syntax.getIndex() + 1)
@@ -166,7 +165,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         }
         try {
             return new Schema.Parser().parse(answer.path("schema").asText());
-        } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
+        } catch (RuntimeException e) { // Avro's parser throws no common exception type
             throw new UnknownSchemaException(id, "cannot be read by itself: " + e.getMessage());
         }
     }

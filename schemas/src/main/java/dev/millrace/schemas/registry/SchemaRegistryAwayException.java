@@ -2,7 +2,7 @@ package dev.millrace.schemas.registry;
 
 import org.jspecify.annotations.Nullable;
 
-/** The registry did not answer, or said that something is wrong with itself: worth asking again. */
+/** The registry did not answer or reported a server error; retryable. */
 public final class SchemaRegistryAwayException extends SchemaRegistryException {
     private static final long serialVersionUID = 1L;
 

@@ -2,7 +2,7 @@ package dev.millrace.schemas.registry;
 
 import org.jspecify.annotations.Nullable;
 
-/** The registry could not answer: it is out of reach, or refused a schema. */
+/** The registry is unreachable, or refused a schema. */
 public class SchemaRegistryException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -8,7 +8,7 @@ public final class UnknownSchemaException extends SchemaRegistryException {
         super("no schema has id " + id);
     }
 
-    /** An id that is taken by something else than a schema of ours to read. */
+    /** The id belongs to a schema that is not Avro or cannot be read. */
     public UnknownSchemaException(int id, String why) {
         super("schema " + id + " " + why);
     }

@@ -1,8 +1,8 @@
 /**
- * Where the id in front of every record comes from, and the schema behind an id.
+ * Registries for the schema ids at the start of every record.
  *
- * <p>A registry that is out of reach is an error of the registry; an id that it does not know is an error of the record. The
- * two are never confused, since the first is waited for and the second is a dead letter.
+ * <p>An unreachable registry is an error of the registry, and is retried. An unknown id is an error of the record,
+ * which becomes a dead letter.
  */
 @NullMarked
 package dev.millrace.schemas.registry;

@@ -11,20 +11,20 @@ import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The distribution in which a rollout's policies are compared: the softmax at its temperature, over the tokens that top-k,
- * top-p and min-p left where its sampling says {@code keep_sampling_mask}, else over the whole vocabulary.
+ * The distribution in which a rollout's policies are compared: the softmax at its temperature, over the tokens that
+ * top-k, top-p and min-p kept if its sampling has {@code keep_sampling_mask}, otherwise over the whole vocabulary.
  *
- * <p>Of rollouts that the {@link RolloutValidator} has let pass.
+ * <p>For rollouts that passed the {@link RolloutValidator}.
  */
 public final class ComparedDistribution {
     private ComparedDistribution() {}
 
-    /** Whether tokens were left out at all. */
+    /** Returns whether sampling was truncated. */
     public static boolean isTruncated(SamplingParameters sampling) {
         return sampling.getTopK() > 0 || sampling.getTopP() < 1 || sampling.getMinP() > 0;
     }
 
-    /** Which distribution these parameters have tokens sampled from. */
+    /** Returns the distribution sampled with these parameters. */
     public static LogProbDistribution sampled(SamplingParameters sampling) {
         if (isTruncated(sampling)) {
             return LogProbDistribution.TRUNCATED;
@@ -40,21 +40,21 @@ public final class ComparedDistribution {
                 : tempered;
     }
 
-    /** Through which experts its tokens go in every pass; null where each pass chooses its own. */
+    /** Experts of its tokens in every pass; null if each pass chooses its own. */
     public static @Nullable RecordedRouting routing(Rollout rollout) {
         return rollout.getSampling().getRecordRouting() && rollout.getSamplingTrace() != null
                 ? rollout.getSamplingTrace().getRouting()
                 : null;
     }
 
-    /** The tokens that it is over; null where it is over the whole vocabulary. */
+    /** The kept tokens; null for the whole vocabulary. */
     public static @Nullable KeptSupport keptTokens(Rollout rollout) {
         return rollout.getSampling().getKeepSamplingMask() && rollout.getSamplingTrace() != null
                 ? rollout.getSamplingTrace().getKeptTokens()
                 : null;
     }
 
-    /** How many tokens were kept, for each response token; 0 where the mask is 0. */
+    /** Number of kept tokens per response token; 0 where the mask is 0. */
     public static int[] keptCounts(KeptSupport kept, ByteBuffer mask) {
         int[] counts = new int[PackedMask.length(mask)];
         int row = 0;

@@ -5,17 +5,17 @@ import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Whether rewards, advantages and values per turn and token are as many as there are, and possible. */
+/** Checks number and range of rewards, advantages and values per turn and token. */
 public final class CreditCheck {
     private CreditCheck() {}
 
     /**
-     * Holds every vector that is there to its length; advantages and values must be finite, rewards at most so large.
+     * Checks the length of every given vector; advantages and values must be finite, rewards within the bound.
      *
      * @param credit may be null
-     * @param turns of the rollout; -1 where they are not known yet
-     * @param tokens of the response; -1 where they are not known yet
-     * @throws RefusedException naming the first that does not hold
+     * @param turns of the rollout; -1 if not known yet
+     * @param tokens of the response; -1 if not known yet
+     * @throws RefusedException naming the first violation
      */
     public static void require(@Nullable Credit credit, int turns, int tokens, double maxReward)
             throws RefusedException {

@@ -6,13 +6,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/** Whether a record is of this run and epoch and lies under its own key; the first thing that is asked of any record. */
+/** Checks that a record is of this run and epoch and has its own key; the first check of any record. */
 public final class OwnershipCheck {
     private static final int SHOWN_KEY_BYTES = 64;
 
     private final RunIdentity run;
 
-    /** @param run whose records these must be */
+    /** @param run required run */
     public OwnershipCheck(RunIdentity run) {
         this.run = run;
     }
@@ -56,8 +56,8 @@ public final class OwnershipCheck {
     }
 
     /**
-     * @param key as it came, may be null
-     * @param field which field the key must equal
+     * @param key as received, may be null
+     * @param field field that the key must equal
      * @throws RefusedException if the key is not the UTF-8 of the expected text
      */
     public static void requireKey(byte @Nullable [] key, String expected, String field) throws RefusedException {

@@ -7,19 +7,19 @@ import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
 import java.nio.ByteBuffer;
 
-/** Whether what is noted per trained position can be: k likeliest tokens with a remainder, or what truncation left. */
+/** Checks rows per trained position: k top tokens with a remainder, or kept tokens. */
 public final class PositionRows {
-    /** Engines round each of the probabilities, some to 8 bits of mantissa. */
+    /** Tolerance: engines round each probability, some to 8 bits of mantissa. */
     private static final double MASS_ROUNDING = 0.02;
 
     private PositionRows() {}
 
     /**
-     * Holds top log-probs to their shape, their ids to the vocabulary, and each row to a sum of one.
+     * Checks the shape of top log-probs, their ids against the vocabulary, and that each row sums to one.
      *
-     * @param rows how many there must be; -1 where that is not known yet
+     * @param rows required number; -1 if not known yet
      * @param vocabularySize ids must be below this; 0 leaves it unchecked
-     * @throws RefusedException naming the first that does not hold
+     * @throws RefusedException naming the first violation
      */
     public static void requireTopLogProbs(TopLogProbs top, int rows, int vocabularySize, String field)
             throws RefusedException {
@@ -37,7 +37,7 @@ public final class PositionRows {
         }
     }
 
-    /** The number of rows is a fact about the mask, which a score does not have. */
+    /** The number of rows follows from the mask, which a score lacks. */
     public static void requireRows(int elements, int rows, int each, String field) throws RefusedException {
         if (elements != (long) rows * each) {
             throw new RefusedException(
@@ -73,9 +73,9 @@ public final class PositionRows {
     }
 
     /**
-     * Holds kept tokens to one row per trained token, with the sampled token in each.
+     * Checks that kept tokens have one row per trained token that contains the sampled token.
      *
-     * @throws RefusedException naming the first that does not hold
+     * @throws RefusedException naming the first violation
      */
     static void requireKept(KeptSupport kept, ByteBuffer mask, ByteBuffer response, int vocabularySize, String field)
             throws RefusedException {

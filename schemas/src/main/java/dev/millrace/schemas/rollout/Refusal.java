@@ -1,17 +1,16 @@
 package dev.millrace.schemas.rollout;
 
 /**
- * A record is refused: why, which field, and a sentence with the value, the bound and where.
+ * A refused record: reason, field, and a sentence with the value, the bound and the position.
  *
  * @param reason from the closed list
- * @param field the offending field as the schema names it, with an index where it is one of many; empty if it is
- *     the record as a whole
+ * @param field the offending field as named in the schema, with an index in a list; empty for the whole record
  * @param message one sentence
- * @param runId the run the record says it belongs to; empty if not known
- * @param epoch its epoch, as the record says; -1 if not known
- * @param rolloutId the rollout it is about; empty if not known
- * @param senderRecords how many records of its sender were read since the last one that was refused, this one included; 0 where
- *     nobody counts, or the sender is not to be blamed
+ * @param runId run id in the record; empty if unknown
+ * @param epoch epoch in the record; -1 if unknown
+ * @param rolloutId its rollout; empty if unknown
+ * @param senderRecords records read from its sender since its last refused one, including this one; 0 if not counted or
+ * not attributed
  */
 public record Refusal(
         RefusalReason reason,
@@ -22,22 +21,22 @@ public record Refusal(
         String rolloutId,
         long senderRecords) {
 
-    /** A refusal for which no sender is blamed. */
+    /** A refusal that is not attributed to a sender. */
     public Refusal(RefusalReason reason, String field, String message, String runId, int epoch, String rolloutId) {
         this(reason, field, message, runId, epoch, rolloutId, 0);
     }
 
-    /** A refusal of a record whose owner is not known, as that of bytes that cannot be decoded. */
+    /** A refusal of a record of unknown owner, such as undecodable bytes. */
     public static Refusal of(RefusalReason reason, String field, String message) {
         return new Refusal(reason, field, message, "", -1, "");
     }
 
-    /** The same refusal of a record that says whose it is. */
+    /** The same refusal with the record's owner. */
     public Refusal about(String recordRunId, int recordEpoch, String recordRolloutId) {
         return new Refusal(reason, field, message, recordRunId, recordEpoch, recordRolloutId, senderRecords);
     }
 
-    /** The same refusal, of which the record's sender is to be blamed: one of so many records. */
+    /** The same refusal, attributed to the record's sender, with the number of records read from it. */
     public Refusal ofSender(long records) {
         return new Refusal(reason, field, message, runId, epoch, rolloutId, records);
     }

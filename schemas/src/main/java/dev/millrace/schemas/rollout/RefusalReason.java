@@ -1,8 +1,8 @@
 package dev.millrace.schemas.rollout;
 
-/** Why a record was refused, from a closed list; {@link #code()} is what stands in the header and in the metric. */
+/** Why a record was refused, from a closed list; {@link #code()} is used in the header and in the metric. */
 public enum RefusalReason {
-    /** The bytes are no record of the topic's schema. */
+    /** The bytes are not a record of the topic's schema. */
     UNREADABLE("unreadable"),
     /** Another run's record. */
     WRONG_RUN("wrong-run"),

@@ -1,8 +1,8 @@
 package dev.millrace.schemas.rollout;
 
 /**
- * A record is refused; the {@link Refusal} says why. Checked, so that whoever asks for a check sends the record to
- * the dead letters; without a stack trace, because it is about a record and not about the code.
+ * A record is refused; the {@link Refusal} says why. A checked exception, so that callers send the record to the dead
+ * letters; without a stack trace, because the cause is a record and not the code.
  */
 public final class RefusedException extends Exception {
     private static final long serialVersionUID = 1L;

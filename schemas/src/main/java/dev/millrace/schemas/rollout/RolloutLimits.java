@@ -1,9 +1,9 @@
 package dev.millrace.schemas.rollout;
 
 /**
- * What rollouts are held to beyond what they claim about themselves.
+ * Limits that rollouts are checked against.
  *
- * @param tokenizerHash vocabulary that they must name; empty takes any, as long as they name one
+ * @param tokenizerHash required vocabulary; empty for any, but one must be named
  * @param vocabularySize token ids must be below this; 0 for no check
  * @param maxPositions most tokens of prompt and response together; 0 leaves it unchecked
  * @param maxGroupSize largest group, at least 1
@@ -11,8 +11,8 @@ package dev.millrace.schemas.rollout;
  */
 public record RolloutLimits(
         String tokenizerHash, int vocabularySize, int maxPositions, int maxGroupSize, double maxReward) {
-    /** No group that any configuration allows is larger. */
+    /** Largest group size that a configuration allows. */
     public static final int LARGEST_GROUP = 65_536;
-    /** No reward that any configuration allows is larger; one that is would overflow its batch. */
+    /** Largest reward that a configuration allows; a larger one would overflow its batch. */
     public static final double LARGEST_REWARD = 1e18;
 }

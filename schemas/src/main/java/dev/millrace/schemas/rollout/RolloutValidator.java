@@ -23,17 +23,17 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Holds a rollout to everything it claims about itself.
+ * Checks a rollout for consistency.
  *
- * <p>It must be of this run and epoch and lie under its group id; its ids must agree; every vector must have one
- * element per response token; version spans and turns must be in order and cover the response; the mask may be 1
- * only where the policy spoke; log-probs at those tokens must be possible and comparable with a score;
- * sampling parameters and rewards must be possible. Values at tokens that are never trained on are not looked at.
+ * <p>It must be of this run and epoch and have its group id as key; its ids must agree; every vector must have one
+ * element per response token; version spans and turns must be in order and cover the response; the mask may be 1 only
+ * for tokens that the policy sampled; log-probs at those tokens must be possible and comparable with a score; sampling
+ * parameters and rewards must be possible. Values at untrained tokens are not checked.
  *
- * What only some rollouts have is held to its shape: credit, top log-probs, kept tokens, sampler, branch, blobs. A symbol
- * that this release does not know is refused by that name, so that an update and a redrive bring the record back.
+ * Checks the shape of optional parts: credit, top log-probs, kept tokens, sampler, branch, blobs. Refuses unknown enum
+ * symbols by name, so that the record can be redriven after an update.
  *
- * <p>Pure, thread-safe, O(tokens), allocates nothing that grows with them.
+ * <p>Pure, thread-safe, O(tokens), constant allocation.
  */
 public final class RolloutValidator {
     private final OwnershipCheck ownership;
@@ -46,9 +46,9 @@ public final class RolloutValidator {
 
     /**
      * @param rollout decoded
-     * @param key the record's key as it came, may be null
-     * @return the rollout's name, taken apart
-     * @throws RefusedException naming the first claim that does not hold
+     * @param key the record's key as received, may be null
+     * @return the parsed rollout id
+     * @throws RefusedException naming the first violation
      */
     public SampleName validate(Rollout rollout, byte @Nullable [] key) throws RefusedException {
         ownership.requireOurs(rollout.getRunId(), rollout.getEpoch());
@@ -207,7 +207,7 @@ public final class RolloutValidator {
         }
     }
 
-    /** Policies are compared over the same tokens, or they are not compared. */
+    /** Policies must be compared over the same tokens. */
     private static void checkTruncation(Rollout rollout) throws RefusedException {
         SamplingParameters sampling = rollout.getSampling();
         boolean truncatedLogProbs = rollout.getLogProbDistribution() == LogProbDistribution.TRUNCATED;
@@ -217,7 +217,7 @@ public final class RolloutValidator {
                         RefusalReason.LOG_PROBS,
                         "tempered_log_probs",
                         "TRUNCATED log-probs cannot be compared with scores, which are over the whole vocabulary, and"
-                                + " there are no tempered_log_probs beside; record these too, or sample with"
+                                + " there are no tempered_log_probs; record these too, or sample with"
                                 + " keep_sampling_mask and record the kept tokens");
             }
             return;
@@ -259,7 +259,7 @@ public final class RolloutValidator {
         }
     }
 
-    /** What only some rollouts have: credit, top log-probs, kept tokens, who sampled, branches, blobs. */
+    /** Checks optional parts: credit, top log-probs, kept tokens, sampler, branches, blobs. */
     private void checkNotes(Rollout rollout, int tokens) throws RefusedException {
         CreditCheck.require(rollout.getCredit(), rollout.getTurns().size(), tokens, limits.maxReward());
         if (rollout.getSampler() != null) {
@@ -328,7 +328,7 @@ public final class RolloutValidator {
             throw new RefusedException(
                     RefusalReason.IDENTITY,
                     "branch",
-                    "a branch goes on from another rollout of its group, at a position of at least 0: from '"
+                    "a branch continues another rollout of its group, at a position of at least 0: from '"
                             + branch.getParentRolloutId() + "' at " + branch.getForkPosition());
         }
         Double share = branch.getRewardShare();
@@ -375,7 +375,7 @@ public final class RolloutValidator {
         }
     }
 
-    /** Whether a reference can name a blob; the blob itself is not looked at. */
+    /** Checks a blob reference, without reading the blob. */
     static final class BlobCheck {
         private static final Pattern SHA256 = Pattern.compile("[0-9a-f]{64}");
 
@@ -403,7 +403,7 @@ public final class RolloutValidator {
         }
     }
 
-    /** Whether a recorded routing is one of as many tokens as were fed. Which experts a model has, the scorer knows. */
+    /** Checks that a recorded routing covers the fed tokens. The scorer checks the expert ids. */
     static final class RoutingCheck {
         private static final int NOT_NOTED = -1;
 

@@ -1,7 +1,7 @@
 package dev.millrace.schemas.rollout;
 
 /**
- * The name of a sample, {@code rollout_id = group_id / sample_index}, taken apart.
+ * A parsed sample name, {@code rollout_id = group_id / sample_index}.
  *
  * @param groupId 1 to {@value #MAX_GROUP_ID} characters
  * @param sampleIndex at least 0
@@ -15,9 +15,9 @@ public record SampleName(String groupId, int sampleIndex) {
     }
 
     /**
-     * Takes a rollout id apart.
+     * Parses a rollout id.
      *
-     * @param groupId the group id that the record names
+     * @param groupId the record's group id
      * @param maxGroupSize bound of the sample index
      * @throws RefusedException if the rollout id is not the group id, a slash and a number below the bound
      */
@@ -47,7 +47,7 @@ public record SampleName(String groupId, int sampleIndex) {
         return new SampleName(groupId, index);
     }
 
-    /** The number that starts at {@code from}; -1 if it is not one, or not written the only way that counts. */
+    /** The number that starts at {@code from}; -1 if it is not a canonical number. */
     private static int decimal(String text, int from) {
         int digits = text.length() - from;
         if (digits > 9 || digits > 1 && text.charAt(from) == '0') {

@@ -4,18 +4,18 @@ import dev.millrace.schemas.Turn;
 import dev.millrace.schemas.VersionSpan;
 import java.util.List;
 
-/** Whether spans are in order, without gaps or overlaps, none empty, and cover the response. */
+/** Checks that spans are in order, without gaps or overlaps, not empty, and cover the response. */
 public final class SpanCheck {
     private SpanCheck() {}
 
-    /** @throws RefusedException naming the first span at fault */
+    /** @throws RefusedException naming the first invalid span */
     public static void requireVersionSpans(List<VersionSpan> spans, int tokens, String field) throws RefusedException {
         requireVersionSpans(spans, tokens, 0, field);
     }
 
     /**
-     * @param least 0, or -1 where a policy that is no version of the run may be named
-     * @throws RefusedException naming the first span at fault
+     * @param least 0, or -1 to allow a policy that is not a version of the run
+     * @throws RefusedException naming the first invalid span
      */
     public static void requireVersionSpans(List<VersionSpan> spans, int tokens, long least, String field)
             throws RefusedException {
@@ -32,7 +32,7 @@ public final class SpanCheck {
         requireCovered(RefusalReason.VERSION_SPANS, field, covered, tokens);
     }
 
-    /** @throws RefusedException naming the first turn at fault */
+    /** @throws RefusedException naming the first invalid turn */
     public static void requireTurns(List<Turn> turns, int tokens) throws RefusedException {
         int covered = 0;
         for (int i = 0; i < turns.size(); i++) {

@@ -4,16 +4,16 @@ import dev.millrace.schemas.Trajectory;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/** Whether the tokens and numbers of a trajectory can be trained on: topology and learner hold it to the same. */
+/** Checks that a trajectory can be trained on; shared by topology and learner. */
 public final class TrajectoryCheck {
     private TrajectoryCheck() {}
 
     /**
-     * Prompt and response hold tokens; mask, version spans and log-probs fit the response; log-probs are possible where the mask is 1; the
-     * temperature is one that an engine can take. O(tokens).
+     * Prompt and response must not be empty; mask, version spans and log-probs must fit the response; log-probs must be
+     * possible where the mask is 1; an engine must support the temperature. O(tokens).
      *
-     * @param vocabularySize that token ids must be below; 0 if it is not known
-     * @throws RefusedException naming the first field that does not hold
+     * @param vocabularySize exclusive bound of token ids; 0 if unknown
+     * @throws RefusedException naming the first invalid field
      */
     public static void require(Trajectory trajectory, int vocabularySize) throws RefusedException {
         requireTokens(trajectory.getPromptTokens(), vocabularySize, "prompt_tokens");

@@ -5,25 +5,25 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 
-/** Whether values can be what they claim to be: packed vectors with one element per token, rewards. */
+/** Checks values: packed vectors with one element per token, rewards. */
 public final class VectorCheck {
     /**
-     * Smallest number that is accepted as a log-prob, wherever one enters.
+     * Smallest accepted log-prob.
      *
      * <p>A sampled token has a float32 probability above 0, so its log-prob is above -104. Other policies, and other temperatures than
-     * the one it was sampled at, may give it a few times that. Stand-ins for minus infinity, such as vLLM's -9999, are far below. The
-     * ratio of two accepted log-probs and its square, at most e^700, are finite in double.
+     * the one it was sampled at, may give it a few times that. Placeholders for minus infinity, such as vLLM's -9999,
+     * are far below. The ratio of two accepted log-probs and its square, at most e^700, are finite in double.
      */
     public static final float LEAST_LOG_PROB = -350f;
 
-    /** Entropies and sums of squares are long sums of floats: they may leave their range by rounding. */
+    /** Entropies and sums of squares are long float sums: rounding may move them out of range. */
     private static final float ROUNDING = 1e-3f;
     /** A log-prob renormalised after truncation is a difference of two floats: that of a certain token may miss 0 by this. */
     static final float LOG_PROB_ROUNDING = 1e-5f;
 
     private VectorCheck() {}
 
-    /** Elements of a vector of 4-byte elements. */
+    /** Number of elements of a vector of 4-byte elements. */
     public static int elements(ByteBuffer packed, String field) throws RefusedException {
         if (packed.remaining() % Integer.BYTES != 0) {
             throw new RefusedException(
@@ -34,7 +34,7 @@ public final class VectorCheck {
         return packed.remaining() / Integer.BYTES;
     }
 
-    /** Refuses a vector with another number of 4-byte elements than there are response tokens. */
+    /** Refuses a vector whose number of 4-byte elements differs from the number of response tokens. */
     public static void requireElements(ByteBuffer packed, int tokens, String field) throws RefusedException {
         requireSame(elements(packed, field), tokens, field);
     }
@@ -49,7 +49,7 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses token ids below 0, and at or above the vocabulary's size where that is known (not 0). */
+    /** Refuses token ids below 0, and at or above the vocabulary's size if that is known (not 0). */
     public static void requireTokenIds(ByteBuffer packed, int vocabularySize, String field) throws RefusedException {
         IntBuffer ids = packed.duplicate().order(ByteOrder.LITTLE_ENDIAN).asIntBuffer();
         for (int i = 0; i < ids.limit(); i++) {
@@ -83,7 +83,7 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses log-probs outside [{@link #LEAST_LOG_PROB}, 0] where the mask is 1; other positions are not looked at. */
+    /** Refuses log-probs outside [{@link #LEAST_LOG_PROB}, 0] where the mask is 1; other positions are not checked. */
     public static void requireLogProbs(ByteBuffer packed, ByteBuffer mask, String field) throws RefusedException {
         FloatBuffer logProbs = floats(packed);
         for (int i = 0; i < logProbs.limit(); i++) {
@@ -101,7 +101,7 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses values outside [0, max], a rounding error aside. */
+    /** Refuses values outside [0, max], with a tolerance for rounding. */
     public static void requireMoments(ByteBuffer packed, float max, String field) throws RefusedException {
         FloatBuffer values = floats(packed);
         for (int i = 0; i < values.limit(); i++) {

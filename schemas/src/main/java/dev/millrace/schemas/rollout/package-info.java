@@ -1,9 +1,9 @@
 /**
- * What a rollout must hold to be scored and trained on: the one check that scorer, topology and tests share.
+ * Validation of rollouts, shared by scorer, topology and tests.
  *
- * <p>{@link dev.millrace.schemas.rollout.RolloutValidator} holds a rollout to everything it claims about itself; the
- * classes beside it check parts that other records have too. All are pure: a record goes in, and what comes out is a
- * {@link dev.millrace.schemas.rollout.RefusedException} with the reason, the field, the value and the bound, or nothing.
+ * <p>{@link dev.millrace.schemas.rollout.RolloutValidator} checks a rollout for consistency; the
+ * other classes check parts shared with other records. All are pure: a record goes in, and the result is a {@link
+ * dev.millrace.schemas.rollout.RefusedException} with the reason, the field, the value and the bound, or nothing.
  */
 @NullMarked
 package dev.millrace.schemas.rollout;

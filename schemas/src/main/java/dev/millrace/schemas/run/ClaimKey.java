@@ -1,25 +1,25 @@
 package dev.millrace.schemas.run;
 
 /**
- * The keys of a run's claim: one that is always the valid one, and one for each epoch, which compaction keeps.
+ * The keys of a run's claim: one for the current claim, and one per epoch, which compaction keeps.
  */
 public final class ClaimKey {
-    /** The claim that counts. */
+    /** The current claim. */
     public static final String VALID = "run";
 
-    /** The last request to stop: the claim at that time. Who starts later passes over it. */
+    /** The last stop request with the claim at that time; later starts ignore it. */
     public static final String STOP = "stop";
 
     private static final String EPOCH = "epoch/";
 
     private ClaimKey() {}
 
-    /** The claim with which an epoch began. */
+    /** The claim that began an epoch. */
     public static String epoch(int epoch) {
         return EPOCH + epoch;
     }
 
-    /** Whether it is the key of an epoch's claim. */
+    /** Returns whether it is the key of an epoch's claim. */
     public static boolean isEpoch(String key) {
         return key.startsWith(EPOCH);
     }

@@ -5,25 +5,24 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Where an epoch of a run comes from: the places on the log at which it began, and the versions from which it and its
- * ancestors went another way.
+ * Lineage of an epoch: the log positions at which it began, and the versions from which it and its ancestors branched.
  *
- * <p>Records before the beginning are history: nobody of this epoch reads, counts or refuses them. Of the older epochs'
- * versions those are the policy's past that lie before the branch: version 3 of epoch 0 is version 3 in an epoch that went
- * on from version 5 of epoch 0, and version 7 of epoch 0 is not.
+ * <p>Records before the beginning are history: this epoch does not read, count or refuse them. It inherits older
+ * epochs' versions before the branch: version 3 of epoch 0 is version 3 in an epoch that branched from version 5 of
+ * epoch 0, and version 7 of epoch 0 is not.
  *
  * @param beganAt end of each partition when the epoch began, by {@code topic-partition}; empty for a run's first epoch
  * @param ancestors the parent first, then the parent's parent; empty for a run's first epoch
  */
 public record EpochLineage(Map<String, Long> beganAt, List<Ancestor> ancestors) {
-    /** Of a run's first epoch, which begins where its topics do. */
+    /** Lineage of a run's first epoch, which begins with its topics. */
     public static final EpochLineage FIRST = new EpochLineage(Map.of(), List.of());
 
     /**
-     * A version that an epoch continued from.
+     * A version from which an epoch continued.
      *
-     * @param epoch whose version it is
-     * @param version with which the younger epoch begins
+     * @param epoch of the version
+     * @param version at which the younger epoch begins
      * @param weightsSha256 identity of its weights
      */
     public record Ancestor(int epoch, long version, String weightsSha256) {}
@@ -38,22 +37,22 @@ public record EpochLineage(Map<String, Long> beganAt, List<Ancestor> ancestors) 
         return ancestors.stream().findFirst();
     }
 
-    /** Of the parent, for those who look at its versions. */
+    /** Lineage of the parent, to read its versions. */
     public EpochLineage ofParent() {
         return new EpochLineage(Map.of(), ancestors.isEmpty() ? ancestors : ancestors.subList(1, ancestors.size()));
     }
 
-    /** First offset of a partition that can be this epoch's. */
+    /** First offset of this epoch in a partition. */
     public long beginning(String topic, int partition) {
         return beganAt.getOrDefault(topic + "-" + partition, 0L);
     }
 
-    /** Whether a record lies before the epoch's beginning. */
+    /** Returns whether a record is before the epoch's beginning. */
     public boolean isHistory(String topic, int partition, long offset) {
         return offset < beginning(topic, partition);
     }
 
-    /** Whether an older epoch's version is the policy's past in this epoch; its own first version takes the parent's place. */
+    /** Returns whether this epoch inherits an older epoch's version; its own first version replaces the parent's. */
     public boolean inherits(int epoch, long version) {
         long before = Long.MAX_VALUE;
         for (Ancestor ancestor : ancestors) {

@@ -6,21 +6,21 @@ import java.nio.charset.StandardCharsets;
 /**
  * The key of an evaluation: {@code policy_id/epoch/version/data_sha256}.
  *
- * <p>Under compaction one record is left of a version and its prompts, whoever wrote it how often.
+ * <p>Compaction keeps one record per version and prompts, even if several processes wrote it.
  *
- * @param version of which policy, in which epoch
+ * @param version with policy and epoch
  * @param dataSha256 of the prompts
  */
 public record EvaluationKey(VersionKey version, String dataSha256) {
 
-    /** The key under which an evaluation belongs. */
+    /** Returns the key of an evaluation. */
     public static EvaluationKey of(VersionEvaluation evaluation) {
         return new EvaluationKey(
                 new VersionKey(evaluation.getPolicyId(), evaluation.getEpoch(), evaluation.getVersion()),
                 evaluation.getDataSha256());
     }
 
-    /** As it goes to the log. */
+    /** Returns the key as written to the log. */
     public byte[] bytes() {
         return toString().getBytes(StandardCharsets.UTF_8);
     }

@@ -17,17 +17,17 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The chain of a policy's manifests in one epoch: the rule by which a version counts, for every reader of versions.
+ * The chain of a policy's manifests in one epoch: the rule for valid versions, shared by all readers.
  *
- * <p>The first is version 0, or in a later epoch the version that the claim names as its parent. Each next one has the
+ * <p>The first is version 0, or in a later epoch the parent version in the claim. Each next one has the
  * next number, names the one before it as its parent, and, if it is a delta, has its base on the chain; for a reader that
  * keeps no hashes, it is of a later batch instead. A manifest that is ahead waits for those before it: after compaction, a
  * manifest that was rewritten under its key lies behind its successors. The wait ends with a tombstone, or when the log is
  * read to its end.
  *
- * <p>The chain says nothing about the weights themselves: who loads them checks them. Not thread-safe.
+ * <p>The chain does not verify weights; loaders do. Not thread-safe.
  *
- * @param <T> what the reader keeps of a manifest
+ * @param <T> the reader's value per manifest
  */
 public final class ManifestChain<T> {
     private static final long OF_NO_BATCH = -1;
@@ -45,10 +45,10 @@ public final class ManifestChain<T> {
     private boolean settled;
 
     /**
-     * What of a manifest decides whether it extends a chain.
+     * The fields of a manifest that decide whether it extends a chain.
      *
-     * @param sha256 of its weights; null for a reader that keeps no hashes and knows a version by its batch
-     * @param baseVersion version that its weights are a delta against; null if they are whole
+     * @param sha256 of its weights; null for a reader that identifies versions by batch instead of hash
+     * @param baseVersion base version of a delta; null for whole weights
      */
     public record Link(
             long version,
@@ -58,7 +58,7 @@ public final class ManifestChain<T> {
             @Nullable String sha256,
             @Nullable Long baseVersion,
             @Nullable String baseSha256) {
-        /** The link that a manifest is. */
+        /** Returns the link of a manifest. */
         public static Link of(PolicyVersion manifest) {
             TensorLocation weights = manifest.getWeights();
             return new Link(
@@ -71,12 +71,12 @@ public final class ManifestChain<T> {
                     weights.getBaseSha256());
         }
 
-        /** The link of a reader that keeps no hashes, of a manifest whose parent it has checked. */
+        /** Returns a link without hashes, for a manifest whose parent the reader has checked. */
         public static Link ofBatch(long version, long batchId) {
             return new Link(version, version - 1, null, batchId, null, null, null);
         }
 
-        /** The parent that it must name: the version before, or in an epoch's first manifest the same version. */
+        /** The required parent: the previous version, or for an epoch's first manifest the same version. */
         public long dueParent() {
             return parentEpoch == null ? version - 1 : version;
         }
@@ -87,28 +87,28 @@ public final class ManifestChain<T> {
     }
 
     /**
-     * What came of a manifest. Nothing taken and no reason: it waits, or is a copy of one that counts.
+     * Result of offering a manifest. Without versions and reason it waits, or is a copy of a valid one.
      *
-     * @param versions that count now, or count as another manifest says, in order
+     * @param versions newly valid or replaced ones, in order
      * @param whyNot why it does not extend the chain, as a clause; empty otherwise
      */
     public record Taken<T>(NavigableMap<Long, T> versions, Optional<String> whyNot) {}
 
-    /** A manifest that nothing led to, and why it does not extend the chain. */
+    /** A manifest without predecessor, and why it does not extend the chain. */
     public record Refused<T>(long version, T value, String why) {}
 
     private record Waiting<T>(Link link, T value) {}
 
-    /** @param parent what the epoch began from, as the run's claim says; empty for a run's first epoch */
+    /** @param parent version that the epoch branched from, per the run's claim; empty for a run's first epoch */
     public ManifestChain(Optional<Ancestor> parent) {
         this(parent, Integer.MAX_VALUE, value -> value);
     }
 
     /**
-     * A chain that forgets old links.
+     * A chain that drops old links.
      *
-     * @param kept newest links that are kept, at least 1
-     * @param light makes a value small that waits and can no longer be among the {@code kept} newest
+     * @param kept number of newest links to keep, at least 1
+     * @param light shrinks a waiting value that can no longer be among the {@code kept} newest
      */
     public ManifestChain(Optional<Ancestor> parent, int kept, UnaryOperator<T> light) {
         this(parent.map(Ancestor::version).orElse(0L), parent, kept, light);
@@ -121,7 +121,7 @@ public final class ManifestChain<T> {
         this.light = light;
     }
 
-    /** A chain of {@link Link#ofBatch links without hashes}, which begins with this version. */
+    /** A chain of {@link Link#ofBatch links without hashes} that begins with this version. */
     public static <T> ManifestChain<T> ofBatches(long first) {
         return new ManifestChain<>(first, Optional.empty(), Integer.MAX_VALUE, value -> value);
     }
@@ -140,7 +140,7 @@ public final class ManifestChain<T> {
         if (offered.version() >= due() && !settled) {
             List<Waiting<T>> same = ahead.computeIfAbsent(offered.version(), version -> new ArrayList<>());
             if (offered.sha256() == null) {
-                same.clear(); // the last one under a key counts
+                same.clear(); // the last one of a key is valid
             }
             same.add(new Waiting<>(offered, value));
             lighten();
@@ -150,10 +150,9 @@ public final class ManifestChain<T> {
     }
 
     /**
-     * Begins an empty chain with this manifest, which is known to count: a store held it, or its predecessors are out of
-     * reach.
+     * Begins an empty chain with a manifest that is known to be valid: from a store, or with deleted predecessors.
      *
-     * @return versions that count now
+     * @return newly valid versions
      */
     public NavigableMap<Long, T> begin(Link with, T value) {
         if (tip != null) {
@@ -164,9 +163,9 @@ public final class ManifestChain<T> {
     }
 
     /**
-     * Begins with the oldest manifest that waits, where the log no longer has the epoch's first.
+     * Begins with the oldest waiting manifest if the log no longer has the epoch's first.
      *
-     * @return versions that count now; none if the chain has begun, or nothing waits
+     * @return newly valid versions; none if the chain has begun, or none waits
      */
     public NavigableMap<Long, T> beginWithOldest() {
         if (tip != null || ahead.isEmpty()) {
@@ -176,12 +175,12 @@ public final class ManifestChain<T> {
         return begin(oldest.link(), oldest.value());
     }
 
-    /** The newest version that counts; empty without one. */
+    /** The newest valid version; empty without one. */
     public OptionalLong newest() {
         return tip == null ? OptionalLong.empty() : OptionalLong.of(tip.version());
     }
 
-    /** The log is read to its end: from here on manifests come in their order. Returns those that nothing led to. */
+    /** Call when the log is read to its end: from now on manifests come in order. Returns those without predecessor. */
     public List<Refused<T>> settle() {
         settled = true;
         List<Refused<T>> refused = new ArrayList<>();
@@ -192,34 +191,34 @@ public final class ManifestChain<T> {
         return refused;
     }
 
-    /** The version has a tombstone: it is waited for no longer. One that counts stays. */
+    /** Handles a version's tombstone: stops waiting for it. A valid version stays. */
     public void deleted(long version) {
         ahead.remove(version);
     }
 
-    /** Whether this version waits for those before it. */
+    /** Returns whether this version waits for its predecessors. */
     public boolean isAhead(long version) {
         return ahead.containsKey(version);
     }
 
-    /** The version that is farthest ahead, if more than {@value #MOST_AHEAD} wait: it waits no longer. */
+    /** Drops the version that is farthest ahead if more than {@value #MOST_AHEAD} wait. */
     public OptionalLong giveUpFarthest() {
         return ahead.size() > MOST_AHEAD ? OptionalLong.of(ahead.pollLastEntry().getKey()) : OptionalLong.empty();
     }
 
-    /** Forgets the links of older versions, but never that of the newest. */
+    /** Drops the links of older versions, but never that of the newest. */
     public void forgetBefore(long version) {
         while (links.size() > 1 && links.firstKey() < version) {
             forgottenUpTo = links.pollFirstEntry().getKey();
         }
     }
 
-    /** The newest version whose link is forgotten; -1 if none is. */
+    /** The newest version whose link is dropped; -1 if there is none. */
     public long forgottenUpTo() {
         return forgottenUpTo;
     }
 
-    /** A chain of these versions alone, as after a log was cut off; at least one must be on this chain. */
+    /** A chain of these versions alone, as after a truncation; at least one must be on this chain. */
     public ManifestChain<T> only(Set<Long> versions) {
         ManifestChain<T> cut = new ManifestChain<>(first, parent, kept, light);
         cut.forgottenUpTo = forgottenUpTo;
@@ -248,7 +247,7 @@ public final class ManifestChain<T> {
                                         + " on the chain, this one says " + offered.sha256()));
     }
 
-    /** Without hashes: the chain's own manifest was written again over a made-up one, or the other way round. */
+    /** Without hashes: the chain's own manifest replaced a foreign one under its key, or the reverse. */
     private boolean isBetween(Link offered) {
         Map.Entry<Long, Link> before = links.lowerEntry(offered.version());
         Map.Entry<Long, Link> after = links.higherEntry(offered.version());
@@ -256,7 +255,7 @@ public final class ManifestChain<T> {
                 && (after == null || offered.batchId() < after.getValue().batchId());
     }
 
-    /** Compaction had left a foreign one alone under this key, until the right one was written again. */
+    /** Compaction had kept only a foreign one under this key, until the right one was written again. */
     private boolean isInPlaceOf(Link known, Link offered) {
         Link newest = Objects.requireNonNull(tip);
         if (known.version() != newest.version() || !isConfirmed(offered)) {
@@ -270,7 +269,7 @@ public final class ManifestChain<T> {
         return isRight;
     }
 
-    /** Whether a delta that waits is one against exactly these weights. */
+    /** Returns whether a waiting delta has exactly these weights as base. */
     private boolean isConfirmed(Link offered) {
         String sha256 = offered.sha256();
         return sha256 != null
@@ -300,7 +299,7 @@ public final class ManifestChain<T> {
                         : offered.baseVersion() == null || isBase(offered));
     }
 
-    /** Whether a version is of a later batch than the one before it; initial weights are of none. */
+    /** Returns whether a version has a later batch than its predecessor; initial weights have none. */
     private static boolean isBehind(Link before, Link version) {
         return version.batchId() > before.batchId()
                 || version.batchId() == OF_NO_BATCH && before.batchId() == OF_NO_BATCH;
@@ -364,7 +363,7 @@ public final class ManifestChain<T> {
         return next;
     }
 
-    /** Of those that wait, only the newest can still be among the newest of the chain. */
+    /** Of the waiting ones, only the newest can still be among the newest of the chain. */
     private void lighten() {
         if (ahead.size() > kept) {
             Map.Entry<Long, List<Waiting<T>>> oldest = ahead.higherEntry(lightUpTo);

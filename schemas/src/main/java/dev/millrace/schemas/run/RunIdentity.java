@@ -3,10 +3,10 @@ package dev.millrace.schemas.run;
 import java.util.regex.Pattern;
 
 /**
- * Which run a record belongs to: a run id, an epoch of it, and the policy being trained.
+ * Identity of a run in a record: run id, epoch, and policy.
  *
- * <p>The epoch rises when a run is rolled back to an older version and goes another way from there; an
- * ordinary restart keeps it. Readers take records of exactly this run and epoch and refuse every other.
+ * <p>A rollback to an older version starts a new epoch; an ordinary restart keeps it. Readers accept records of exactly
+ * this run and epoch.
  *
  * @param runId letters, digits, '-', '_' and '.', 1 to 100 of them, so that it can be part of a topic or file name
  * @param epoch at least 0
@@ -23,7 +23,7 @@ public record RunIdentity(String runId, int epoch, String policyId) {
         }
     }
 
-    /** True if a record with this run id and epoch is one of ours. */
+    /** True if a record with this run id and epoch belongs to this run. */
     public boolean owns(String recordRunId, int recordEpoch) {
         return runId.equals(recordRunId) && epoch == recordEpoch;
     }

@@ -19,7 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.avro.Schema;
 
-/** Which record is on which topic of a run, as the schema that this version of Millrace writes. */
+/** Record schema of each topic, as written by this version of Millrace. */
 public final class RunSchemas {
     private RunSchemas() {}
 
@@ -54,7 +54,7 @@ public final class RunSchemas {
         return schemas;
     }
 
-    /** Under which subject a registry has the schema of a topic's values. */
+    /** Returns the registry subject of a topic's values. */
     public static String subject(String topic) {
         return topic + "-value";
     }

@@ -5,9 +5,9 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * The topics of a run: a prefix and the names that every part agrees on.
+ * Topic names of a run: a prefix and fixed names.
  *
- * @param prefix put before every name; letters, digits, '-', '_' and '.', 1 to 150 of them
+ * @param prefix of every name; letters, digits, '-', '_' and '.', 1 to 150 of them
  */
 public record RunTopics(String prefix) {
     private static final Pattern PREFIX = Pattern.compile("[A-Za-z0-9._-]{1,150}");
@@ -19,12 +19,12 @@ public record RunTopics(String prefix) {
         }
     }
 
-    /** Whether a text may stand before the names of a run's topics. */
+    /** Returns whether a text is a valid topic prefix. */
     public static boolean isPrefix(String text) {
         return PREFIX.matcher(text).matches();
     }
 
-    /** RunClaim under the one key {@code run}: whose topics these are; compacted. */
+    /** RunClaim under the key {@code run}: owner of the topics; compacted. */
     public String run() {
         return prefix + "run";
     }
@@ -44,7 +44,7 @@ public record RunTopics(String prefix) {
         return prefix + "scores";
     }
 
-    /** Reward by group id, where rewards are found apart from sampling; as many partitions as {@link #rollouts()}. */
+    /** Reward by group id, for rewards computed outside of sampling; as many partitions as {@link #rollouts()}. */
     public String rewards() {
         return prefix + "rewards";
     }
@@ -79,7 +79,7 @@ public record RunTopics(String prefix) {
         return prefix + "weights";
     }
 
-    /** WeightChunk of the optimiser's state, keyed likewise; only a learner reads it. */
+    /** WeightChunk of the optimizer's state, keyed likewise; only a learner reads it. */
     public String optimizerState() {
         return prefix + "optimizer-state";
     }
@@ -99,17 +99,17 @@ public record RunTopics(String prefix) {
         return prefix + "outcomes";
     }
 
-    /** Admission by group id: what is under way; compacted. */
+    /** Admission by group id: prompts in flight; compacted. */
     public String admission() {
         return prefix + "admission";
     }
 
-    /** SessionEvent by group id: what agents did at a gateway; as many partitions as {@link #prompts()}. */
+    /** SessionEvent by group id: agent sessions of a gateway; as many partitions as {@link #prompts()}. */
     public String sessions() {
         return prefix + "sessions";
     }
 
-    /** Pieces of files that the run is made of, such as its tokenizer's, as bytes by their content's hash; compacted. */
+    /** Chunks of the run's files, such as the tokenizer's, as bytes by content hash; compacted. */
     public String files() {
         return prefix + "files";
     }
@@ -119,7 +119,7 @@ public record RunTopics(String prefix) {
         return prefix + "evaluations";
     }
 
-    /** Records that were refused, as they came, with error headers. */
+    /** Refused records, unchanged, with error headers. */
     public String deadLetters() {
         return prefix + "dead-letters";
     }
@@ -129,14 +129,14 @@ public record RunTopics(String prefix) {
         return prefix + (epoch == 0 ? role : role + "-" + epoch);
     }
 
-    /** Those that partners of a rollout write; a run has the ones that its topology joins. */
+    /** Topics of a rollout's partners; a run has those that its topology joins. */
     public Set<String> ofPartners() {
         return Set.of(rewards(), referenceScores(), teacherScores());
     }
 
     /**
-     * Those without which there is no run; {@link #admission()}, {@link #files()}, {@link #sessions()} and {@link #evaluations()} are made
-     * when one of an earlier form is resumed.
+     * Topics that every run has; {@link #admission()}, {@link #files()}, {@link #sessions()} and {@link #evaluations()}
+     * are created when an older run is resumed.
      */
     public List<String> required() {
         return all().stream()

@@ -8,12 +8,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * The key of what belongs to one version of a policy: {@code policy_id/epoch/version} of its manifest, and
+ * Key of a policy version's records: {@code policy_id/epoch/version} of its manifest, and
  * {@code policy_id/epoch/version/tensor/chunk} of its chunks.
  *
- * <p>The epoch is part of it because a run that goes another way counts its versions on from where it left: under
- * compaction its version 5 would otherwise take the place of the older epoch's. A policy id has no slash, so a key can be
- * taken apart; a tensor's name may have some.
+ * <p>The epoch is part of the key because a new epoch continues the version numbers from its branch: otherwise
+ * compaction could replace the older epoch's version 5. A policy id has no slash, so a key can be parsed; a tensor's
+ * name may have some.
  *
  * @param policyId policy
  * @param epoch of the run, at least 0
@@ -28,22 +28,22 @@ public record VersionKey(String policyId, int epoch, long version) {
         return new VersionKey(run.policyId(), run.epoch(), version);
     }
 
-    /** The key under which a manifest belongs. */
+    /** Returns the key of a manifest. */
     public static VersionKey of(PolicyVersion manifest) {
         return new VersionKey(manifest.getPolicyId(), manifest.getEpoch(), manifest.getVersion());
     }
 
-    /** The key under which a chunk belongs. */
+    /** Returns the key of a chunk. */
     public static byte[] of(WeightChunk chunk) {
         VersionKey version = new VersionKey(chunk.getPolicyId(), chunk.getEpoch(), chunk.getVersion());
         return utf8(version + "/" + chunk.getTensor() + "/" + chunk.getChunk());
     }
 
     /**
-     * The version that a key is about, of a manifest or of a chunk.
+     * Returns the version of a manifest's or a chunk's key.
      *
-     * @param key as it came, may be null
-     * @return empty if it is no such key
+     * @param key as received, may be null
+     * @return empty if it is not such a key
      */
     public static Optional<VersionKey> parse(byte[] key) {
         if (key == null) {
@@ -56,7 +56,7 @@ public record VersionKey(String policyId, int epoch, long version) {
                 : Optional.empty();
     }
 
-    /** The manifest's key as it goes to the log. */
+    /** The manifest's key as written to the log. */
     public byte[] bytes() {
         return utf8(toString());
     }

@@ -1,4 +1,4 @@
-/** The identity of a run, the names of its topics, and which record is on which of them. */
+/** Run identity, topic names, and the record schema of each topic. */
 @NullMarked
 package dev.millrace.schemas.run;
 

@@ -20,10 +20,9 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads records of one kind, of whatever version they were written in; get it from {@link AvroSerde}.
+ * Reads records of one kind, written in any version of its schema; get it from {@link AvroSerde}.
  *
- * <p>Byte vectors of a record are views of the array it was read from: the array is the record's from then on and
- * must not be written to.
+ * <p>Byte vectors of a record are views of the input array, which must not be written afterwards.
  *
  * @param <T> a generated record
  */
@@ -44,7 +43,7 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
     /**
      * The record in {@code data}; null if {@code data} is null.
      *
-     * @throws MalformedRecordException if it is not one
+     * @throws MalformedRecordException if it is not such a record
      * @throws dev.millrace.schemas.registry.SchemaRegistryException if the registry cannot be asked
      */
     @Override
@@ -69,7 +68,7 @@ public final class AvroRecordDeserializer<T extends SpecificRecord> implements D
             throw malformed(topic, e.flaw(), e.getMessage(), e);
         } catch (EOFException e) {
             throw malformed(topic, Flaw.TRUNCATED, e.getMessage(), e);
-        } catch (IOException | RuntimeException e) { // Avro has no common type for what it finds in bad bytes
+        } catch (IOException | RuntimeException e) { // Avro throws no common exception type for invalid bytes
             throw malformed(topic, Flaw.INVALID_VALUE, e.getMessage(), e);
         } finally {
             decoder.end();

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param <T> a generated record
  */
 public final class AvroRecordSerializer<T extends SpecificRecord> implements Serializer<T> {
-    /** One per thread, for all serializers: a producer's threads come from anywhere. */
+    /** One per thread, shared by all serializers. */
     private static final ThreadLocal<RecordEncoder> ENCODER = ThreadLocal.withInitial(RecordEncoder::new);
 
     private final Schema schema;
@@ -36,10 +36,10 @@ public final class AvroRecordSerializer<T extends SpecificRecord> implements Ser
     }
 
     /**
-     * The record's bytes, in an array of their own.
+     * Returns the record's bytes in a new array.
      *
-     * @throws SerializationException if a field that must be set is not
-     * @throws dev.millrace.schemas.registry.SchemaRegistryException if the schema has no id and cannot be given one
+     * @throws SerializationException if a required field is not set
+     * @throws dev.millrace.schemas.registry.SchemaRegistryException if the schema has no id and cannot be registered
      */
     @Override
     public byte @Nullable [] serialize(String topic, @Nullable T data) {
@@ -47,7 +47,7 @@ public final class AvroRecordSerializer<T extends SpecificRecord> implements Ser
             return null;
         }
         Integer id = idByTopic.get(topic);
-        if (id == null) { // not computeIfAbsent: the registry may take its time, and other topics need not wait
+        if (id == null) { // not computeIfAbsent: other topics must not wait for a slow registry
             id = registry.idOf(topic + "-value", schema);
             idByTopic.put(topic, id);
         }

@@ -8,8 +8,8 @@ import org.apache.kafka.common.serialization.Serde;
 /**
  * Serde of one kind of record: the Confluent wire format under the subject {@code <topic>-value}.
  *
- * <p>Thread-safe, as are its serializer and deserializer, which are the same objects at every call. Null is null
- * on both sides, as tombstones need it. The registry stays the caller's to close.
+ * <p>Thread-safe, as are its serializer and deserializer, which are the same objects at every call. Null maps to null,
+ * as tombstones require. The caller closes the registry.
  *
  * @param <T> a generated record
  */
@@ -39,11 +39,10 @@ public final class AvroSerde<T extends SpecificRecord> implements Serde<T> {
     }
 
     /**
-     * Lets Avro make instances of the generated records.
+     * Lets Avro instantiate the generated records.
      *
-     * <p>Avro makes no instance of a class that is named in a schema unless the class is trusted, because a schema
-     * may come from anywhere. We trust exactly the package of the generated records, in addition to whatever was
-     * trusted before.
+     * <p>Avro instantiates only trusted classes, because a schema may come from anywhere. Adds the package of the
+     * generated records to the trusted ones.
      */
     static final class TrustedRecords {
         private static final String PACKAGE = "dev.millrace.schemas";

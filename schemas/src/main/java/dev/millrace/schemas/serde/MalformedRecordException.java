@@ -2,13 +2,13 @@ package dev.millrace.schemas.serde;
 
 import org.apache.kafka.common.errors.SerializationException;
 
-/** The bytes are not a record of the expected kind; reading them again will not help. */
+/** The bytes are not a record of the expected kind; not retryable. */
 public final class MalformedRecordException extends SerializationException {
     private static final long serialVersionUID = 1L;
 
-    /** What is wrong, from a closed list that can be counted by. */
+    /** Reason, from a closed list that can be counted by. */
     public enum Flaw {
-        /** There are no bytes, or fewer than the header has. */
+        /** There are fewer bytes than the header has. */
         EMPTY,
         /** The first byte is not 0. */
         WRONG_MAGIC_BYTE,

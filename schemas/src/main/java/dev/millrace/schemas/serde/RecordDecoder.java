@@ -8,12 +8,11 @@ import org.apache.avro.io.Decoder;
 import org.apache.avro.util.Utf8;
 
 /**
- * Avro's binary encoding out of one array, with vectors that are views of it.
+ * Decodes Avro's binary encoding from one array, with vectors as views of it.
  *
- * <p>Stricter than Avro's own decoder, because what it reads may be anything: a number that does not fit its type,
- * a length beyond the end, a boolean that is neither 0 nor 1 and text that is not UTF-8 are refused where they
- * stand. Lengths and counts are checked against the bytes that are left before anything is allocated for
- * them. Not thread-safe.
+ * <p>Stricter than Avro's own decoder, because the input is untrusted: it refuses a number that does not fit its type,
+ * a length beyond the end, a boolean that is neither 0 nor 1, and text that is not UTF-8. Lengths and counts are
+ * checked against the remaining bytes before any allocation. Not thread-safe.
  */
 final class RecordDecoder extends Decoder {
     private static final byte[] NONE = new byte[0];
@@ -28,7 +27,7 @@ final class RecordDecoder extends Decoder {
         end = source.length;
     }
 
-    /** Lets go of the array. */
+    /** Releases the array. */
     void end() {
         bytes = NONE;
         at = 0;
@@ -100,7 +99,7 @@ final class RecordDecoder extends Decoder {
     public String readString() {
         int length = readLength();
         String text = new String(bytes, at, length, StandardCharsets.UTF_8);
-        if (text.indexOf('\uFFFD') >= 0) { // a real replacement character, or the mark of what is not UTF-8
+        if (text.indexOf('\uFFFD') >= 0) { // a real replacement character, or the sign of invalid UTF-8
             requireUtf8(length);
         }
         at += length;
@@ -179,7 +178,7 @@ final class RecordDecoder extends Decoder {
         return skipBlocks();
     }
 
-    /** Items of the next block; each takes at least one byte, since no record of ours has items without bytes. */
+    /** Items of the next block; each takes at least one byte, since no record here has items without bytes. */
     private long readBlockCount() {
         long count = readLong();
         if (count < 0) {
@@ -192,7 +191,7 @@ final class RecordDecoder extends Decoder {
         return count;
     }
 
-    /** Skips blocks that say how long they are; returns the items of the first that does not, 0 at the end. */
+    /** Skips blocks with a byte size; returns the item count of the first without one, 0 at the end. */
     private long skipBlocks() {
         while (true) {
             long count = readLong();

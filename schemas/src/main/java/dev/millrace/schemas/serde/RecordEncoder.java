@@ -6,16 +6,16 @@ import org.apache.avro.io.BinaryData;
 import org.apache.avro.io.BinaryEncoder;
 
 /**
- * Avro's binary encoding straight into one growing array, behind the wire format's header.
+ * Encodes Avro's binary encoding directly into one growing array, after the wire format's header.
  *
  * <p>Avro's own encoders pass a vector through a buffer and a stream, and one of them moves the position of a
- * direct buffer that it writes; this one copies once and leaves the buffer alone. Not thread-safe.
+ * direct buffer that it writes; this one copies once and keeps the buffer's position. Not thread-safe.
  */
 final class RecordEncoder extends BinaryEncoder {
     static final byte MAGIC = 0;
     static final int HEADER_BYTES = 1 + Integer.BYTES;
     private static final int SMALL_BYTES = 1 << 12;
-    /** A larger array is not kept for the next record. */
+    /** Largest array that is reused for the next record. */
     private static final int KEPT_BYTES = 4 << 20;
 
     private static final int LONGEST_NUMBER_BYTES = 10;
@@ -103,7 +103,7 @@ final class RecordEncoder extends BinaryEncoder {
 
     @Override
     public void flush() {
-        // everything is in the array already
+        // everything is already in the array
     }
 
     @Override

@@ -125,7 +125,7 @@ class ClusterRunsIT {
                 .get(30, TimeUnit.SECONDS);
     }
 
-    /** What roles of a run leave beside its topics and subjects. */
+    /** Leftovers of a run's roles in addition to its topics and subjects. */
     private static void played(RunTopics topics) throws Exception {
         committed(topics.prefix() + "generator", topics.prompts());
         committed(topics.prefix() + "topology-1", topics.rollouts());

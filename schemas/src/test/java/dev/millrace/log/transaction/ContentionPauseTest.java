@@ -33,7 +33,9 @@ class ContentionPauseTest {
         assertThat(longest.nanos(1_000, -7)).isZero();
     }
 
-    /** Whoever begins while another is at work fences it; the first that is left alone has written, and nobody else has to. */
+    /**
+     * A writer that begins while another works fences it; the first undisturbed one writes, and the others need not.
+     */
     @Test
     void shouldLetOneOfSixWritersThroughWithinTheLimitHoweverSlowTheMachineIs() {
         for (long attemptMs : new long[] {5, 300, 2_000}) {

@@ -152,7 +152,7 @@ class OwnedWriterTest {
         writer.fenceOthers();
         assertThat(incarnation.term()).isEqualTo(5);
         for (Optional<String> left : List.of(Optional.of("4 somebody"), Optional.<String>empty())) {
-            owner = left; // the end of the offsets topic is gone
+            owner = left; // the tail of the offsets topic is lost
             long before = incarnation.term();
             writer.fenceOthers();
             assertThat(incarnation.term()).isEqualTo(before + 1);

@@ -23,8 +23,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Any bytes as a record of each kind, which the first byte chooses: a record that is the same when it is written and read again, or a
- * flaw with a name; of a rollout also what the validator says.
+ * Arbitrary bytes as a record of the kind chosen by the first byte: gives a record that round-trips, or a named error;
+ * rollouts are also validated.
  */
 @Timeout(300)
 public class WireRecordFuzzTest {
