@@ -1,6 +1,6 @@
 package dev.millrace.corrections;
 
-/** On what one decision of a correction acts: every token of the unit receives the same weight, or the same verdict. */
+/** Unit of a correction's decision: every token of the unit receives the same weight, or the same verdict. */
 public enum CorrectionUnit {
     /** One token by itself; low variance, blind to what came before it. */
     TOKEN,

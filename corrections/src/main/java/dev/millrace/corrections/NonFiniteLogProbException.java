@@ -1,10 +1,10 @@
 package dev.millrace.corrections;
 
 /**
- * A value at a trained token is NaN or infinite: the vector, the sequence and the token are named.
+ * A value at a trained token is NaN or infinite; names the vector, the sequence and the token.
  *
- * <p>Nothing is substituted for such a value, because every substitute lies: a log ratio of 0 passes as perfectly
- * on-policy. The caller drops the sequence, or finds out why its engine returned this.
+ * <p>Nothing is substituted for such a value, because every substitute would be misleading: a log ratio of 0 looks
+ * perfectly on-policy. The caller drops the sequence, or investigates its engine.
  */
 public final class NonFiniteLogProbException extends IllegalArgumentException {
     private static final long serialVersionUID = 1L;
@@ -14,10 +14,10 @@ public final class NonFiniteLogProbException extends IllegalArgumentException {
     private final int token;
 
     /**
-     * @param vector which vector, in the caller's words, such as "behavior log-probs"
+     * @param vector the caller's name of the vector, such as "behavior log-probs"
      * @param sequence index of the sequence in the batch
      * @param token index of the token within its sequence, not the packed position
-     * @param value what stood there
+     * @param value the value
      */
     public NonFiniteLogProbException(String vector, int sequence, int token, double value) {
         super(vector + " must be finite at trained tokens: sequence=" + sequence + ", token=" + token + ", value="

@@ -63,12 +63,12 @@ public final class TokenBatch {
         this.groupCount = countGroups(groups, sequences);
     }
 
-    /** How many sequences, the empty ones included. */
+    /** Returns how many sequences, the empty ones included. */
     public int sequenceCount() {
         return offsets.length - 1;
     }
 
-    /** How many packed tokens, context included. */
+    /** Returns how many packed tokens, context included. */
     public int tokenCount() {
         return mask.length;
     }
@@ -88,7 +88,7 @@ public final class TokenBatch {
         return offsets[sequence + 1] - offsets[sequence];
     }
 
-    /** Whether the packed token {@code token} is trained. */
+    /** Returns whether the packed token {@code token} is trained. */
     public boolean isTrained(int token) {
         return mask[token] != 0;
     }
@@ -122,7 +122,7 @@ public final class TokenBatch {
         return groupCount;
     }
 
-    /** Whether the batch was made with groups. */
+    /** Returns whether the batch was made with groups. */
     public boolean hasGroups() {
         return groups != null;
     }
@@ -165,9 +165,9 @@ public final class TokenBatch {
     }
 
     /**
-     * Refuses a vector that has not one element per packed token.
+     * Refuses a vector without exactly one element per packed token.
      *
-     * @param vector what the caller calls it, for the message
+     * @param vector the caller's name, for messages
      * @throws IllegalArgumentException naming both lengths
      */
     public void requireLength(String vector, int length) {
@@ -178,9 +178,9 @@ public final class TokenBatch {
     }
 
     /**
-     * Refuses a vector that has the wrong length or is not finite at a trained token. Context tokens are not looked at.
+     * Refuses a vector that has the wrong length or is not finite at a trained token. Context tokens are not checked.
      *
-     * @param vector what the caller calls it, for the message
+     * @param vector the caller's name, for messages
      * @throws IllegalArgumentException if the length is wrong
      * @throws NonFiniteLogProbException naming the first offending sequence and token
      */

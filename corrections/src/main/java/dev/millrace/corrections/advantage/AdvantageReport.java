@@ -6,7 +6,7 @@ import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.SortedMap;
 
-/** What every estimator says of its advantages. */
+/** Report figures of every estimator. */
 final class AdvantageReport {
     private AdvantageReport() {}
 

@@ -57,7 +57,7 @@ public record RlZvp(double alpha, double correctAbove) implements TokenEstimator
         return advantages;
     }
 
-    /** Whether the rewards of each group differ: a deviation would round. */
+    /** Returns whether the rewards of each group differ: a deviation would round. */
     private static boolean[] differ(TokenBatch tokens, double[] rewards) {
         boolean[] differ = new boolean[tokens.groupCount()];
         int[] first = new int[tokens.groupCount()];

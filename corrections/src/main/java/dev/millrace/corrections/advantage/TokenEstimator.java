@@ -8,10 +8,10 @@ import dev.millrace.corrections.stage.StageOutcome;
 /** An estimator with an advantage per token. */
 interface TokenEstimator extends AdvantageEstimator {
 
-    /** One per packed token; what stands at context does not matter. */
+    /** One per packed token; values at context tokens are ignored. */
     float[] perToken(StageBatch batch);
 
-    /** How many trained tokens it needs to say anything; with fewer all advantages are 0. */
+    /** Returns the least number of trained tokens; with fewer all advantages are 0. */
     default int leastTokens() {
         return 1;
     }

@@ -44,8 +44,8 @@ import java.util.Set;
 import java.util.function.UnaryOperator;
 
 /**
- * How batches become updates, from rewards to the size of the step. The same {@link #stages} run when a batch is
- * formed, when a step starts, in a replay of a recorded run, and over vectors in a file.
+ * Configuration of how batches become updates, from rewards to the size of the step. The same {@link #stages} run when
+ * a batch is formed, when a step starts, in a replay of a recorded run, and over vectors in a file.
  *
  * <p>Rejects settings that could have no effect: a stage that has nothing to compare, weights together with an
  * objective that corrects by itself, or a control without its input. Immutable.
@@ -66,7 +66,7 @@ import java.util.function.UnaryOperator;
  * @param critic source of the values that advantages read
  * @param ess how the step follows the effective sample size
  * @param lengthGuard step scale at a surge of response lengths
- * @param minibatches optimiser steps per epoch, over equal parts of the batch
+ * @param minibatches optimizer steps per epoch, over equal parts of the batch
  * @param epochs passes over a batch
  * @param routingReplay experts that scoring and training use
  */
@@ -404,8 +404,8 @@ public record Algorithm(
     }
 
     /**
-     * What decides about a batch, in order: rewards, limits on staleness, importance weights, advantages, rejection, masks, and
-     * what the step follows.
+     * Returns the stages of a batch in order: rewards, limits on staleness, importance weights, advantages, rejection,
+     * masks, and step controls.
      *
      * <p>Advantages are taken over whole groups: a masked sibling still is a baseline. Stages after a mask see what it left;
      * where nothing is left, the rest of them masks nothing.
@@ -467,7 +467,7 @@ public record Algorithm(
         return inputs;
     }
 
-    /** Decides about a batch of at least one sequence. */
+    /** Applies the stages to a batch of at least one sequence. */
     public Decision decide(StageFacts facts) {
         return StageBatch.decide(facts, stages(facts));
     }
@@ -482,7 +482,7 @@ public record Algorithm(
         return !objective.linear() || kl instanceof KlConfig.InLoss;
     }
 
-    /** What these settings leave undone, each a sentence with the keys that would change it. To be said where a run starts. */
+    /** Returns start-up warnings about missing corrections, each a sentence with the keys that would change it. */
     public List<String> doubts() {
         List<String> doubts = new ArrayList<>();
         whyObjectiveCannotAct().ifPresent(doubts::add);
@@ -511,7 +511,7 @@ public record Algorithm(
                 .whyItCannotAct();
     }
 
-    /** What the weights compare; empty where there are none. */
+    /** Returns what the weights compare; empty without weights. */
     public Optional<RatioKind> weightsCompare() {
         return weights instanceof None ? Optional.empty() : objective.weightsCompare();
     }

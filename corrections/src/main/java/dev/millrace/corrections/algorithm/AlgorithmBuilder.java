@@ -57,7 +57,7 @@ public final class AlgorithmBuilder {
         routingReplay = from.routingReplay();
     }
 
-    /** Under the name that the others are put over. */
+    /** Sets the variant that the other keys override. */
     public AlgorithmBuilder variant(String other) {
         variant = other;
         return this;
@@ -181,7 +181,7 @@ public final class AlgorithmBuilder {
         return this;
     }
 
-    /** @throws IllegalArgumentException if the parts do not go together */
+    /** @throws IllegalArgumentException if the parts contradict each other */
     Algorithm build() {
         return new Algorithm(
                 variant,

@@ -1,21 +1,21 @@
 package dev.millrace.corrections.algorithm;
 
 /**
- * Through which experts the tokens of a rollout go while they are scored and trained on, of a mixture of experts. A router's choice is not
- * continuous: where two engines, or the weights before and after an update, choose otherwise, log-probs of the same token differ by far
- * more than their logits do, and no importance weight mends that.
+ * Experts of a rollout's tokens while these are scored and trained on, for a mixture of experts. A router's choice is
+ * not continuous: if two engines, or the weights before and after an update, choose differently, log-probs of the same
+ * token differ by far more than their logits, and no importance weight corrects that.
  */
 public enum RoutingReplay {
-    /** Each pass's router chooses. */
+    /** The router of each pass chooses. */
     NONE,
     /**
-     * Those that the learner's router chose at the start of the step, in every update of it (R2): the policies that the updates compare
-     * differ by their weights and not by their choices. Of no effect in a step with one update, so more are needed.
+     * The choices of the learner's router at the start of the step, in every update (R2): the policies that the updates
+     * compare differ by their weights and not by their choices. Needs more than one update per step to have an effect.
      */
     LEARNER,
     /**
-     * Those that the generator's router chose when it sampled (R3), which rollouts then carry: scorer and learner compute the function that
-     * the tokens were sampled from.
+     * The choices of the generator's router when sampling (R3), recorded in rollouts: scorer and learner compute the
+     * function that the tokens were sampled from.
      */
     GENERATOR
 }

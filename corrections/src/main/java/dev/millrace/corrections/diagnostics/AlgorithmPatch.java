@@ -7,20 +7,20 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * A few keys of {@code algorithm} to put over a run's own: a fix as data, which can be bound, refused, pasted and tried.
+ * Keys of {@code algorithm} that override a run's own: a fix as data, which can be bound, refused, pasted and tried.
  *
  * @param keys under {@code algorithm}, in the order in which they are written; values are texts, whole numbers, or such maps again
- * @param effect what of a run it changes, and so what a replay of the recorded batches can show of it
+ * @param effect part of a run that it changes, which decides what a replay can show
  */
 public record AlgorithmPatch(Map<String, Object> keys, Effect effect) {
 
-    /** Where a patch acts. */
+    /** Target of a patch. */
     public enum Effect {
-        /** On masks and weights: deciding about the recorded batches again shows it. */
+        /** Masks and weights: replaying the recorded decisions shows the effect. */
         DECISION,
-        /** On the size of a step, by the lengths of the answers: the recorded lengths show where it would have acted. */
+        /** The step size, by response lengths: the recorded lengths show where it would have acted. */
         STEP_SIZE,
-        /** On the updates within a step: only learning again shows it. */
+        /** The updates within a step: only relearning shows the effect. */
         UPDATES
     }
 

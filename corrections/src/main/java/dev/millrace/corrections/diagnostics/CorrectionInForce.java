@@ -4,7 +4,7 @@ import dev.millrace.corrections.CorrectionUnit;
 import java.util.Optional;
 
 /**
- * What is being corrected already.
+ * Corrections in force.
  *
  * @param rejects whether tokens or sequences that are too far off are left out
  * @param bands whether the weights of tokens outside of a band are 0
@@ -14,7 +14,7 @@ public record CorrectionInForce(boolean rejects, boolean bands, Optional<Correct
     /** Nothing. */
     public static final CorrectionInForce NONE = new CorrectionInForce(false, false, Optional.empty());
 
-    /** Whether there is any. */
+    /** Returns whether there is any. */
     public boolean isAny() {
         return rejects || bands || weighs.isPresent();
     }

@@ -334,7 +334,7 @@ public final class DecisionTree {
     }
 
     private static void above(String quantity, double value, double bound, List<Evidence> evidence) {
-        if (value > bound) { // not of NaN, which is what nobody computed
+        if (value > bound) { // NaN means not computed
             evidence.add(new Evidence(quantity, value, true, bound));
         }
     }

@@ -9,7 +9,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * What a window of diagnostics says.
+ * Diagnosis of a window of diagnostics.
  *
  * @param branches every branch of the tree that the evidence supports, the most severe first; one of {@link Cause#NONE} if
  *     there is none
@@ -29,8 +29,8 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
      * A cause that the evidence supports.
      *
      * @param cause what is wrong
-     * @param evidence the numbers that decided, each with the bound it was held against
-     * @param fix the smallest change that answers it, given what is in force
+     * @param evidence the deciding numbers, each with its bound
+     * @param fix the smallest fix, given the corrections in force
      */
     public record Branch(Cause cause, List<Evidence> evidence, Fix fix) {
         public Branch {
@@ -38,7 +38,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
         }
 
         /**
-         * What answers it, as data that can be bound and tried.
+         * Returns the fix as data that can be bound and tried.
          *
          * @param inForce the algorithm that the run has
          */
@@ -46,7 +46,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
             return Prescriber.of(this, inForce);
         }
 
-        /** What is so, with the numbers; one sentence, since a number may begin with a symbol that has no capital. */
+        /** Returns the finding with its numbers in one sentence. */
         public String finding() {
             String numbers = evidence.stream().map(Evidence::toString).collect(Collectors.joining("; "));
             return cause.title()
@@ -54,7 +54,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
                     + (numbers.isEmpty() ? "" : "; " + numbers);
         }
 
-        /** The same with what to do. */
+        /** Returns the finding with its fix. */
         public String sentence() {
             return finding() + ". To do: " + fix.advice();
         }
@@ -98,7 +98,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
         return branches.get(0);
     }
 
-    /** Whether nothing is wrong. */
+    /** Returns whether nothing is wrong. */
     public boolean isHealthy() {
         return cause() == Cause.NONE;
     }

@@ -1,7 +1,7 @@
 package dev.millrace.corrections.diagnostics;
 
 /**
- * The bounds against which diagnostics count: they change nothing, they only say what a correction would do.
+ * Bounds for counting in diagnostics: they show what a correction would do, and change nothing.
  *
  * @param cap a weight above it would be truncated; finite, at least 1
  * @param clipLow a ratio below {@code 1 - clipLow} would be clipped; in (0, 1]

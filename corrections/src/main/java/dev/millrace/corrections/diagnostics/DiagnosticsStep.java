@@ -4,7 +4,7 @@ import dev.millrace.corrections.length.LengthTrapReport;
 import java.util.Optional;
 
 /**
- * What the policies of one batch show.
+ * Diagnostics of one batch's policies.
  *
  * @param gap proximal against behavior, in all and, if versions are known, by lag; as the data came, nothing rejected
  * @param engines old against behavior: one version of the weights, two engines; empty: tokens of lag 0 stand for it if
@@ -30,7 +30,7 @@ public record DiagnosticsStep(
         return engines.or(() -> Optional.ofNullable(gap.byLag().get(0L)));
     }
 
-    /** What is trained on. */
+    /** The tokens that are trained on. */
     PolicyGap trainedOn() {
         return left.orElse(gap.all());
     }

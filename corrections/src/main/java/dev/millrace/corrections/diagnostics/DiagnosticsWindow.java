@@ -6,8 +6,8 @@ import java.util.List;
  * The last steps of a run, oldest first, and what was in force while they were made.
  *
  * @param steps at least one, each with trained tokens
- * @param course what the last steps said of themselves, further back than {@code steps}: a surge is seen over a hundred
- * @param inForce what is corrected already
+ * @param course facts of the last steps, further back than {@code steps}: a length surge needs a hundred
+ * @param inForce corrections in force
  */
 public record DiagnosticsWindow(List<DiagnosticsStep> steps, List<StepFacts> course, CorrectionInForce inForce) {
     public DiagnosticsWindow {

@@ -41,12 +41,12 @@ public record EscalationBounds(
         REJECT,
         /** Rejection and token weights. */
         REJECT_AND_WEIGH,
-        /** Neither: what makes the gap has to be mended. */
+        /** Neither: the cause of the gap has to be fixed. */
         SYSTEMS
     }
 
     /**
-     * The rung that is needed.
+     * Returns the needed rung.
      *
      * @param chiSquareToken of the data as they came
      * @param rejected share of the tokens that rejection takes out; 0 if none does

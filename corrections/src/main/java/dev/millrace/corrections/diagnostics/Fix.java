@@ -17,7 +17,7 @@ public enum Fix {
     LOWER_STALENESS(
             "let data be fresher (admission.eta, the bound on staleness, more frequent versions), then correct what is left:"
                     + " decoupled_token_is for a mild lag, decoupled_geo_rs_seq_tis for long queues or answers"),
-    /** First rung: take out what is too far off. */
+    /** First rung: reject what is too far off. */
     REJECT("reject sequences by the geometric mean of their ratios: preset decoupled_geo_rs with the band 0.99_1.01"),
     /** Second rung: and weigh the remaining tokens. */
     REJECT_AND_WEIGH(
@@ -34,9 +34,8 @@ public enum Fix {
             "one epoch and fewer minibatches, half the learning rate; then an objective whose ratio does not grow"
                     + " with length (gspo, gmpo); do not widen the clip range"),
     /** For F. */
-    SLOW_DOWN(
-            "halve the learning rate now, which is what the length guard does, and reject by the geometric mean; if answers"
-                    + " go on growing, look upstream: the reward, how answers end, a bonus for length");
+    SLOW_DOWN("halve the learning rate now, which is what the length guard does, and reject by the geometric mean; if"
+            + " answers keep growing, look upstream: the reward, how answers end, a bonus for length");
 
     private final String advice;
 

@@ -63,7 +63,7 @@ final class GapBlock {
         this.withProbabilities = withProbabilities;
     }
 
-    /** Whether the two probabilities are compared. */
+    /** Returns whether the two probabilities are compared. */
     boolean withProbabilities() {
         return withProbabilities;
     }

@@ -133,7 +133,7 @@ final class GapSums {
                 agreement);
     }
 
-    /** What nobody computed is no number. */
+    /** Returns NaN for figures that were not computed. */
     private double compared(double value) {
         return withProbabilities ? value : Double.NaN;
     }
@@ -204,7 +204,7 @@ final class GapSums {
         OptionalDouble correlation() {
             double varianceP = squaresP - sumP * sumP / count;
             double varianceQ = squaresQ - sumQ * sumQ / count;
-            // that nothing varies is asked of the numbers themselves: rounding leaves a little of a variance of 0
+            // compares the numbers themselves: rounding can leave a small variance for constants
             if (count < 2 || !variesP || !variesQ || !(varianceP > 0) || !(varianceQ > 0)) {
                 return OptionalDouble.empty();
             }

@@ -39,7 +39,7 @@ public record MeanInterval(double mean, double low, double high) {
         return true;
     }
 
-    /** Whether there is one. */
+    /** Returns whether there is one. */
     public boolean isKnown() {
         return !Double.isNaN(low);
     }

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.OptionalDouble;
 import java.util.Set;
 
-/** Which mistakes in reading or answering drift a window shows. */
+/** Detects mistakes in reading or answering drift. */
 final class Pitfalls {
     /** Where engines are in order. */
     private static final double AGREEING_CORRELATION = 0.99;

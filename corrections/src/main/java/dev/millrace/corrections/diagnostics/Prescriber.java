@@ -40,7 +40,7 @@ final class Prescriber {
         this.inForce = inForce;
     }
 
-    /** What answers the branch under the algorithm that the run has. */
+    /** Returns the prescription of a branch for the run's algorithm. */
     static Prescription of(Branch branch, Algorithm inForce) {
         Prescriber prescriber = new Prescriber(inForce);
         return switch (branch.fix()) {

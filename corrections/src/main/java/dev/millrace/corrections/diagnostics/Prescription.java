@@ -3,13 +3,13 @@ package dev.millrace.corrections.diagnostics;
 import java.util.List;
 
 /**
- * What answers a branch of the decision tree, as data.
+ * The fix of a branch of the decision tree, as data.
  *
  * @param patches of {@code algorithm}, each alone, the smallest change first; empty where no patch of it can answer the cause
- * @param elsewhere what else answers it, or has to
+ * @param elsewhere other fixes, or required ones
  */
 public record Prescription(List<AlgorithmPatch> patches, List<Elsewhere> elsewhere) {
-    /** Of a run in order. */
+    /** For a run without problems. */
     public static final Prescription NOTHING = new Prescription(List.of(), List.of());
 
     public Prescription {

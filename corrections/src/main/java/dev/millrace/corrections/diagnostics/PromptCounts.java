@@ -1,7 +1,7 @@
 package dev.millrace.corrections.diagnostics;
 
 /**
- * What became of the responses to one prompt.
+ * Counts of the responses to one prompt.
  *
  * @param samples responses that were judged, at least 0
  * @param correct those that are correct, in [0, samples]

@@ -3,7 +3,7 @@ package dev.millrace.corrections.diagnostics;
 import java.util.OptionalDouble;
 
 /**
- * Facts of an optimiser step in addition to the gap of its policies. A value that was not computed is empty, without a
+ * Facts of an optimizer step in addition to the gap of its policies. A value that was not computed is empty, without a
  * substitute, and then decides no branch.
  *
  * @param clipFraction share of the tokens whose ratio the objective clipped
@@ -25,7 +25,7 @@ public record StepFacts(
         OptionalDouble powerUnweighted,
         OptionalDouble rejected,
         OptionalDouble banded) {
-    /** Nothing is known. */
+    /** No facts. */
     public static final StepFacts NONE = new StepFacts(
             OptionalDouble.empty(),
             OptionalDouble.empty(),

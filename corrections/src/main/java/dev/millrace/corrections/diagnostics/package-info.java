@@ -1,5 +1,5 @@
 /**
- * What the data says about how far off-policy it is, why, and what is the least that helps.
+ * Diagnoses how far off-policy data is, why, and the smallest fix.
  *
  * <p>{@link dev.millrace.corrections.diagnostics.OffPolicyDiagnostics} measures one batch, in all and per version
  * lag. {@link dev.millrace.corrections.diagnostics.DecisionTree} reads a window of such measurements and names a

@@ -43,7 +43,7 @@ public record DivergenceFilter(
         Metric metric, RejectionAggregation aggregation, Action action, OptionalDouble lower, double upper) {
     private static final double LOG_LARGEST_FLOAT = Math.log(Float.MAX_VALUE);
 
-    /** What is measured at a token, from {@code l = log rho = log proximal - log behavior}. */
+    /** Metric of a token, from {@code l = log rho = log proximal - log behavior}. */
     public enum Metric {
         /** {@code rho = e^l}; aggregated as log, so that a mean is geometric and does not grow with length. */
         RATIO(RejectionDivergence.K1),
@@ -61,7 +61,7 @@ public record DivergenceFilter(
         }
     }
 
-    /** What happens to what lies outside the bounds. */
+    /** Action for values outside the bounds. */
     public enum Action {
         /** Taken out of the mask. */
         MASK,

@@ -1,7 +1,7 @@
 package dev.millrace.corrections.filter;
 
 /**
- * What a filter did.
+ * Result of a filter.
  *
  * @param trainedTokens trained tokens before
  * @param changedTokens of those, masked, or given a truncated weight

@@ -93,7 +93,7 @@ public record ForcedTokenMask(double forcedAbove) implements MaskStage {
     }
 
     /**
-     * What was found among the trained tokens.
+     * Result among the trained tokens.
      *
      * @param trainedTokens trained tokens before
      * @param promptTokens of those, with log-prob exactly 0

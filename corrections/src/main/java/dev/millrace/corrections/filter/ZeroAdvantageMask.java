@@ -10,7 +10,7 @@ import java.util.Arrays;
 import java.util.Map;
 
 /**
- * Drops groups that teach nothing: those of whose sequences no advantage is further from 0 than {@code tolerance}.
+ * Drops groups without a training signal: those whose advantages are all within {@code tolerance} of 0.
  *
  * <p>They have no policy gradient, but they count in every denominator, and a divergence in the loss pulls on them; without
  * them a step is as large as its useful part. What it costs is that steps grow where prompts are all solved, or none is.

@@ -1,6 +1,6 @@
 package dev.millrace.corrections.kl;
 
-/** How much a KL penalty counts, and how that reacts to the divergence it lets through. Immutable. */
+/** Coefficient of a KL penalty, and its reaction to the measured divergence. Immutable. */
 public sealed interface CoefficientConfig {
 
     /** The coefficient of the first step. */

@@ -4,7 +4,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalDouble;
 
-/** Whether and where the divergence from a reference policy counts. */
+/** Configuration of the divergence from a reference policy. */
 public sealed interface KlConfig {
 
     /** How much it counts; empty where it does not. */
@@ -18,7 +18,7 @@ public sealed interface KlConfig {
         return this instanceof Centred centred ? Optional.of(centred.coefficient()) : Optional.empty();
     }
 
-    /** Where the reference's log-probs come from; empty where nobody needs them. */
+    /** Source of the reference's log-probs; empty if not needed. */
     default Optional<ReferenceConfig> against() {
         if (this instanceof InLoss loss) {
             return Optional.of(loss.reference());
@@ -29,7 +29,7 @@ public sealed interface KlConfig {
         return this instanceof Centred centred ? Optional.of(centred.reference()) : Optional.empty();
     }
 
-    /** Whether the reference is the learner itself. */
+    /** Returns whether the reference is the learner itself. */
     default boolean againstLearner() {
         return against().filter(ReferenceConfig.Learner.class::isInstance).isPresent();
     }
@@ -58,7 +58,7 @@ public sealed interface KlConfig {
         public InLoss {
             if (klLossType.isEmpty() && weighting != KlWeighting.DETACHED) {
                 throw new IllegalArgumentException("weighting must be detached where kl_loss_type is empty, since the"
-                        + " estimator of least variance has its own; name a kl_loss_type beside it: "
+                        + " estimator of least variance has its own; also name a kl_loss_type: "
                         + weighting.name().toLowerCase(Locale.ROOT));
             }
             plan(divergence, klLossType, weighting);

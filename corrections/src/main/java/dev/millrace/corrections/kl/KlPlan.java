@@ -7,11 +7,11 @@ import dev.millrace.corrections.kl.KlTerms.Term;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How one divergence is estimated for one purpose, and only in ways that serve it.
+ * Estimates one divergence for one purpose with a valid estimator.
  *
- * <p>Say which divergence, who sampled the tokens and what the number is for; {@link #of} answers with the estimator of
- * least variance that is right there. {@link #insisting} takes an estimator and a weighting of the caller's choice and
- * refuses those that would optimise or report something else, saying what. See the package's table.
+ * <p>Given the divergence, the sampling policy and the use, {@link #of} returns the valid estimator of least variance.
+ * {@link #insisting} takes the caller's estimator and weighting, and refuses those that would optimise or report
+ * something else, naming it. See the package's table.
  *
  * <p>Immutable and thread-safe.
  */

@@ -5,7 +5,7 @@ import java.util.Arrays;
 
 /**
  * A reward for being short among the answers to a prompt: {@code λ = 1/2 − (length − shortest) / (longest − shortest)},
- * of which a correct answer receives {@code weight · λ} and a wrong one {@code weight · min(0, λ)}.
+ * a correct answer receives {@code weight · λ} and a wrong one {@code weight · min(0, λ)}.
  *
  * <p>Unit: sequence, against its group. Shortest and longest are taken over all answers with a trained token, right or wrong;
  * where they are equal, λ is 0. The range moves with the policy, which can shorten its answers until none is correct.

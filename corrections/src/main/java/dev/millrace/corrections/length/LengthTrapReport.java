@@ -81,8 +81,8 @@ public record LengthTrapReport(
     }
 
     /**
-     * Whether long answers are rejected for being long: rejection grows with length beyond chance, and the longest
-     * bucket loses at least twice the share that the shortest does.
+     * Returns whether long answers are rejected for being long: rejection grows with length beyond chance, and the
+     * longest bucket loses at least twice the share that the shortest does.
      */
     public boolean isTrap() {
         if (buckets.size() < 2 || !(zScore > SIGNIFICANT)) {

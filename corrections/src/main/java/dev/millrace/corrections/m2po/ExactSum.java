@@ -31,7 +31,7 @@ final class ExactSum {
         return high + low;
     }
 
-    /** Whether this sum, with {@code moreHigh + moreLow} added, is below {@code factor * count}. */
+    /** Returns whether this sum, with {@code moreHigh + moreLow} added, is below {@code factor * count}. */
     boolean isBelow(double moreHigh, double moreLow, double factor, long count) {
         double sum = high + moreHigh;
         double part = sum - high;

@@ -150,7 +150,7 @@ public final class SecondMomentMask {
             this.sum = sum;
         }
 
-        /** How many tokens are kept in all, once the cut is found. */
+        /** Returns how many tokens are kept in all, once the cut is found. */
         long kept() {
             return kept;
         }

@@ -74,12 +74,12 @@ final class SquaredRatioHistogram {
         return lowest + ((long) bucket << shift);
     }
 
-    /** Whether all values of a bucket are equal. */
+    /** Returns whether all values of a bucket are equal. */
     boolean isFullyRefined() {
         return shift == 0;
     }
 
-    /** Whether {@code bucket} may hold values of any size. */
+    /** Returns whether {@code bucket} may hold values of any size. */
     boolean isOpenEnded(int bucket) {
         return shift == FIRST_SHIFT && bucket == BUCKETS - 1;
     }

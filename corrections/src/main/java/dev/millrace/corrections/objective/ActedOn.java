@@ -1,8 +1,8 @@
 package dev.millrace.corrections.objective;
 
 /**
- * On how much an objective acted: clipped, gated, held back, masked or rejected it. A ratio alone is not counted, so the
- * plain policy gradient acts on nothing.
+ * Counts what an objective acted on: clipped, gated, held back, masked or rejected. A ratio alone is not counted, so
+ * the plain policy gradient acts on nothing.
  *
  * @param tokens trained tokens on which it did
  * @param sequences sequences with such a token

@@ -22,7 +22,7 @@ public enum Anchor {
         this.weights = weights;
     }
 
-    /** What the importance weights have to compare; empty if there must be none. */
+    /** Returns what the importance weights must compare; empty if there must be none. */
     public Optional<RatioKind> weightsCompare() {
         return Optional.ofNullable(weights);
     }

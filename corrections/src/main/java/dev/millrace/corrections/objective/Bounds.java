@@ -1,6 +1,6 @@
 package dev.millrace.corrections.objective;
 
-/** Refusals that name the key, as the configuration writes it. */
+/** Argument checks whose messages name the configuration key. */
 final class Bounds {
     private Bounds() {}
 

@@ -17,7 +17,7 @@ import java.util.SplittableRandom;
  * at random, without replacement, and their loss and derivative are 0. The others have PPO's. The log ratio is not
  * bounded. Metrics: approximate KL; the clipped fraction counts the silenced tokens only, as in verl.
  *
- * <p>The draw depends on the optimiser's step and the candidates' order, nothing else: a replay draws the same.
+ * <p>The draw depends on the optimizer's step and the candidates' order, nothing else: a replay draws the same.
  *
  * <p>Source: Cui et al. 2025, "The Entropy Mechanism of Reinforcement Learning" (arXiv 2505.22617).
  *

@@ -1,7 +1,7 @@
 package dev.millrace.corrections.objective;
 
 /**
- * What a loss is divided by when the batch at hand is one part of a larger one: parts of one optimiser step then add up
+ * What a loss is divided by when the batch at hand is one part of a larger one: parts of one optimizer step then add up
  * to the loss of the whole.
  *
  * @param tokens trained tokens of the whole, or {@link #OF_THIS_BATCH}; a part's share of tokens that a mask took away

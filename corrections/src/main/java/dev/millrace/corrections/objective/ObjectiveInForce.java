@@ -10,7 +10,7 @@ import java.util.Optional;
  * @param objective the loss
  * @param kind its name in the configuration
  * @param startsAtProximal whether the proximal policy is the one that the step starts from, recomputed at its start
- * @param minibatches optimiser steps per pass over a batch
+ * @param minibatches optimizer steps per pass over a batch
  * @param epochs passes over a batch
  * @param weighs whether importance weights are made
  * @param masks whether anything is masked or rejected by how far policies are apart

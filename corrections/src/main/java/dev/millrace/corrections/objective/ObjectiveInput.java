@@ -114,7 +114,7 @@ public final class ObjectiveInput {
         return proximal;
     }
 
-    /** Whether the anchor's log-probs are given. */
+    /** Returns whether the anchor's log-probs are given. */
     public boolean hasProximal() {
         return proximal != null;
     }
@@ -132,7 +132,7 @@ public final class ObjectiveInput {
         return behavior;
     }
 
-    /** Whether importance weights are given. */
+    /** Returns whether importance weights are given. */
     public boolean hasWeights() {
         return weights != null;
     }

@@ -21,7 +21,7 @@ final class TokenTerm {
     boolean clipped;
     boolean lowerClipped;
 
-    /** Whether the loss of the token is another than that of its ratio alone. */
+    /** Returns whether the loss of the token is another than that of its ratio alone. */
     boolean actedOn() {
         return acted || clipped || lowerClipped;
     }

@@ -30,7 +30,7 @@ public record UpdateFacts(
         return new UpdateFacts(aggregation, whole, (long) whole.tokens(), 0, ControlState.initial());
     }
 
-    /** The same after other numbers of optimiser steps. */
+    /** The same after other numbers of optimizer steps. */
     public UpdateFacts after(long steps) {
         return new UpdateFacts(aggregation, whole, tokensBeforeMasking, steps, controls);
     }

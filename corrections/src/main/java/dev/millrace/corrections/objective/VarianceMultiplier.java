@@ -4,7 +4,7 @@ package dev.millrace.corrections.objective;
  * The multiplier of the ratio variance, raised while the variance is above its budget and lowered below:
  * {@code lambda' = clamp(lambda + rate (variance - budget), smallest, largest)}.
  *
- * <p>Dual ascent on the constraint {@code variance <= budget}. Unit: optimiser step. Immutable: {@link #after}
+ * <p>Dual ascent on the constraint {@code variance <= budget}. Unit: optimizer step. Immutable: {@link #after}
  * returns the next state.
  *
  * @param multiplier lambda now

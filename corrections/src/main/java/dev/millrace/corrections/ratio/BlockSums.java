@@ -126,8 +126,8 @@ public final class BlockSums {
     }
 
     /**
-     * How many {@code x[i] > bound}, by the sign of the difference: no branch, since which elements exceed a bound is
-     * what a branch predictor cannot know. Adding 0 turns a difference of -0 into 0.
+     * Returns how many {@code x[i] > bound}, by the sign of the difference: no branch, since which elements exceed a
+     * bound is what a branch predictor cannot know. Adding 0 turns a difference of -0 into 0.
      */
     public static int countAbove(double[] x, int n, double bound) {
         long count = 0;
@@ -137,7 +137,7 @@ public final class BlockSums {
         return (int) count;
     }
 
-    /** How many {@code x[i] < bound}; see {@link #countAbove}. */
+    /** Returns how many {@code x[i] < bound}; see {@link #countAbove}. */
     public static int countBelow(double[] x, int n, double bound) {
         long count = 0;
         for (int i = 0; i < n; i++) {
@@ -146,7 +146,10 @@ public final class BlockSums {
         return (int) count;
     }
 
-    /** Whether an {@code |x[i]| > bound}, by the sign of the difference of their bits: as {@link #countAbove}, and of all at once. */
+    /**
+     * Returns whether an {@code |x[i]| > bound}, by the sign of the difference of their bits: as {@link #countAbove},
+     * and of all at once.
+     */
     public static boolean exceeds(double[] x, int n, double bound) {
         long limit = Double.doubleToRawLongBits(bound);
         long a = 0;
@@ -171,7 +174,7 @@ public final class BlockSums {
         return Double.doubleToRawLongBits(x) & Long.MAX_VALUE;
     }
 
-    /** Whether the bits of an {@code x[i]} are not those of {@code x[0]}. */
+    /** Returns whether the bits of an {@code x[i]} are not those of {@code x[0]}. */
     public static boolean varies(double[] x, int n) {
         long first = n == 0 ? 0 : Double.doubleToRawLongBits(x[0]);
         long a = 0;

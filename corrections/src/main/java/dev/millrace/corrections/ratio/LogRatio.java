@@ -76,7 +76,7 @@ public final class LogRatio {
         return kind;
     }
 
-    /** How many packed tokens. */
+    /** Returns how many packed tokens. */
     public int tokenCount() {
         return target.length;
     }

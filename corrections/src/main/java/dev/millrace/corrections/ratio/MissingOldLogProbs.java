@@ -26,7 +26,7 @@ public enum MissingOldLogProbs {
      */
     MASK;
 
-    /** Whether a rollout continues without them. */
+    /** Returns whether a rollout continues without them. */
     public boolean goesOn() {
         return this != RECOMPUTE;
     }

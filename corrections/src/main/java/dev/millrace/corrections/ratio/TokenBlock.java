@@ -123,7 +123,7 @@ public final class TokenBlock {
         throw new AssertionError("a sum of finite log ratios is not finite: sequence=" + sequence);
     }
 
-    /** How many trained tokens. */
+    /** Returns how many trained tokens. */
     public int size() {
         return size;
     }
@@ -153,7 +153,7 @@ public final class TokenBlock {
         return ratioSquares;
     }
 
-    /** Whether a log ratio was moved by the bound. */
+    /** Returns whether a log ratio was moved by the bound. */
     public boolean beyondBound() {
         return beyondBound;
     }

@@ -33,7 +33,7 @@ public record Rejection(String rolloutRs, String rolloutRsThreshold, ComparedPol
         return new Rejection("", "", ComparedPolicies.ANCHOR);
     }
 
-    /** Whether anything can be rejected. */
+    /** Returns whether anything can be rejected. */
     public boolean rejects() {
         return !config().rejections().isEmpty();
     }

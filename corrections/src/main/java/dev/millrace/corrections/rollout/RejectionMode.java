@@ -45,7 +45,7 @@ public enum RejectionMode {
         return divergence;
     }
 
-    /** Whether the statistic is bounded on both sides: only k1, which has a sign. */
+    /** Returns whether the statistic is bounded on both sides: only k1, which has a sign. */
     public boolean isTwoSided() {
         return divergence == RejectionDivergence.K1;
     }

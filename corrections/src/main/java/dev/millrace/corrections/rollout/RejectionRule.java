@@ -73,12 +73,12 @@ public record RejectionRule(RejectionDivergence divergence, RejectionAggregation
         return name.name().toLowerCase(Locale.ROOT);
     }
 
-    /** Whether there is a lower bound to fall below: k1 has a sign, the others are never negative. */
+    /** Returns whether there is a lower bound to fall below: k1 has a sign, the others are never negative. */
     public boolean isTwoSided() {
         return divergence == RejectionDivergence.K1 || min > 0;
     }
 
-    /** Whether a statistic is inside the bounds. */
+    /** Returns whether a statistic is inside the bounds. */
     public boolean keeps(double statistic) {
         return statistic <= max && (!isTwoSided() || statistic >= min);
     }

@@ -32,7 +32,7 @@ public enum Semantics {
         return this == VERL_REFERENCE ? 1e-8 : 0.0;
     }
 
-    /** Whether statistics over sequences include a sequence with {@code trainedTokens}. */
+    /** Returns whether statistics over sequences include a sequence with {@code trainedTokens}. */
     boolean countsSequence(int trainedTokens) {
         return this == VERL_REFERENCE || trainedTokens > 0;
     }

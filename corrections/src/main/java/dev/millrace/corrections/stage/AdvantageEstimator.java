@@ -6,7 +6,7 @@ package dev.millrace.corrections.stage;
  */
 public interface AdvantageEstimator extends Stage {
 
-    /** How many sequences a group must have; a smaller one is refused, and its batch with it. */
+    /** Returns how many sequences a group must have; a smaller one is refused, and its batch with it. */
     default int leastGroup() {
         return 1;
     }

@@ -7,7 +7,7 @@ import java.util.OptionalDouble;
  * The factor on the learning rate that a batch's response length asks for: {@code scale} if the batch's mean length is more
  * than {@code growth} times what it was {@code steps} steps ago, else 1.
  *
- * <p>Unit: optimiser step, that is, a batch that was trained on. A batch without a trained token is neither compared
+ * <p>Unit: optimizer step, that is, a batch that was trained on. A batch without a trained token is neither compared
  * nor remembered. The lengths of the last {@code steps} steps are remembered one by one. Until enough lengths are
  * remembered the guard compares nothing and substitutes no length. The decision is a function of the batch and of the
  * state stored with the version, so a restarted learner and a replay decide the same. Immutable.

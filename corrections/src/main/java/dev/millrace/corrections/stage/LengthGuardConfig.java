@@ -21,8 +21,7 @@ public sealed interface LengthGuardConfig {
             }
             if (!(steps >= 1 && steps <= 1000)) {
                 throw new IllegalArgumentException(
-                        "steps must be at least 1 and at most 1000, since every version remembers so many lengths: "
-                                + steps);
+                        "steps must be 1 to 1000, since every version stores one length per step: " + steps);
             }
             if (!(scale > 0 && scale < 1)) {
                 throw new IllegalArgumentException("scale must be above 0 and below 1: " + scale);

@@ -66,7 +66,7 @@ public final class StageFacts {
         return rewards;
     }
 
-    /** Whether something is known. */
+    /** Returns whether something is known. */
     public boolean has(StageInput input) {
         return known.containsKey(input);
     }

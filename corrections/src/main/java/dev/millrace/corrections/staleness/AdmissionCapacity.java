@@ -48,7 +48,10 @@ public record AdmissionCapacity(int maxConcurrent, int batchSize, int maxStalene
         return referencePendingLimit(batchSize, maxStaleness);
     }
 
-    /** How many accepted rollouts a run that restarts at {@code version} must count: {@code version * batchSize}. */
+    /**
+     * Returns how many accepted rollouts a run that restarts at {@code version} must count: {@code version *
+     * batchSize}.
+     */
     public long acceptedAt(long version) {
         return version * batchSize;
     }

@@ -25,8 +25,8 @@ public sealed interface StoredDistributions permits FullDistributions, TopKDistr
     double klAt(int token);
 
     /**
-     * Whether everything that the behavior policy could sample at a packed token is stored. {@link #klAt} is then the
-     * divergence itself, otherwise a lower bound.
+     * Returns whether everything that the behavior policy could sample at a packed token is stored. {@link #klAt} is
+     * then the divergence itself, otherwise a lower bound.
      */
     boolean isWhole(int token);
 

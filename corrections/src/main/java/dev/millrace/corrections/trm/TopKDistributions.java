@@ -38,7 +38,7 @@ public final class TopKDistributions implements StoredDistributions {
     }
 
     /**
-     * The same where it is known what the behavior policy has besides.
+     * The same if the behavior policy's remainder is known.
      *
      * @param behaviorRest logs of the probability of all other entries together, {@code [tokens]}; negative infinity
      *     where there is nothing else

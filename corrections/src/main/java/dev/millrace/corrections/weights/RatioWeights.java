@@ -29,10 +29,10 @@ public interface RatioWeights extends WeightStage {
     /** How log ratios become weights, before any normalisation. */
     WeightMethod method();
 
-    /** Whether the weights are divided by their mean over the batch, see {@link BatchNormalizedWeights}. */
+    /** Returns whether the weights are divided by their mean over the batch, see {@link BatchNormalizedWeights}. */
     boolean batchNormalize();
 
-    /** Whether acting is bounding a weight; else a method acts on every token whose ratio is not 1. */
+    /** Returns whether acting is bounding a weight; else a method acts on every token whose ratio is not 1. */
     default boolean bounds() {
         return true;
     }

@@ -224,7 +224,9 @@ class EstimatorStagesTest {
                 .hasMessageContaining("correct_above must be finite: NaN");
     }
 
-    /** Over every token of a policy, each as likely as it is: the derivative by a logit is π_i (A_i − Σ_j π_j A_j). */
+    /**
+     * Over every token of a policy, weighted by its probability: the derivative by a logit is π_i (A_i − Σ_j π_j A_j).
+     */
     @Test
     void shouldHaveTheGradientOfTheReverseDivergence() {
         double[] logits = {0.3, -1, 0.8};

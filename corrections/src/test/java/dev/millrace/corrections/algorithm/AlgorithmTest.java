@@ -45,7 +45,7 @@ import dev.millrace.corrections.weights.Token;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** Two groups of two sequences of two tokens; log ratios of proximal to behavior as each test says. */
+/** Two groups of two sequences of two tokens; log ratios of proximal to behavior set by each test. */
 class AlgorithmTest {
     private static final Algorithm PLAIN = Algorithm.defaults().with(a -> a.masks());
     private static final double[] REWARDS = {1, 0, 1, 0};

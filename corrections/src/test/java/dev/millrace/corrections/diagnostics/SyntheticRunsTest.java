@@ -12,7 +12,7 @@ import java.util.OptionalDouble;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/** A run for each cause, made for real: policies that differ in the way the cause says, measured, and put to the tree. */
+/** A synthetic run per cause: policies that differ accordingly are measured and diagnosed by the tree. */
 class SyntheticRunsTest {
     private static final int SEQUENCES = 32;
     private static final int TOKENS = 64;

@@ -119,7 +119,8 @@ class LengthTest {
 
     @Test
     void shouldCompareLengthsWithinAGroupOnly() {
-        // group 0: 10, 20 and 30 tokens, an answer without any, which is no shortest one; group 1 alone; group 2 alike
+        // group 0: 10, 20 and 30 tokens, an answer without any, which does not count as shortest; group 1 alone; group
+        // 2 alike
         TokenBatch batch = new TokenBatch(
                         new int[] {0, 10, 30, 60, 60, 65, 69, 73}, new byte[73], new int[] {0, 0, 0, 0, 1, 2, 2})
                 .withMask(ones(73));

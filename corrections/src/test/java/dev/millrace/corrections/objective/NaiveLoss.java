@@ -1,7 +1,7 @@
 package dev.millrace.corrections.objective;
 
 /**
- * The naive twin of an objective: its loss written out in double, once more and without care for speed.
+ * Naive reference of an objective: its loss in double, without optimization.
  *
  * <p>{@code current} is differentiated, {@code detached} holds the same numbers where the formula stops the gradient;
  * a finite difference moves the first and leaves the second.

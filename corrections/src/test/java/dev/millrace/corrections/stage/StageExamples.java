@@ -5,7 +5,7 @@ import dev.millrace.corrections.staleness.BatchVersions;
 import java.util.Arrays;
 import java.util.List;
 
-/** Two groups of two sequences of two tokens; each test says what the log ratios of proximal to behavior are. */
+/** Two groups of two sequences of two tokens; each test sets the log ratios of proximal to behavior. */
 public final class StageExamples {
     public static final double[] REWARDS = {1, 0, 1, 0};
     private static final TokenBatch TOKENS =
