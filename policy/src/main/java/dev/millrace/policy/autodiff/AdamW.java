@@ -27,17 +27,17 @@ import org.jspecify.annotations.Nullable;
 /**
  * AdamW (Loshchilov and Hutter, 2019): {@code w <- w - lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) - lr wd w}.
  *
- * <p>Of weights of a narrower type than float32 the optimiser keeps masters: it steps from these, in float32, and the weights become the
- * nearest values of their type, ties to even. Masters begin as what the weights are at the first step.
+ * <p>For weights narrower than float32 the optimizer keeps float32 masters: it updates these and rounds the weights to
+ * the nearest values of their type, ties to even. Masters start as the weights of the first step.
  *
  * <p>Minimises: the gradient is of a loss. Decay applies to matrices, the embedding among them; norms and biases are not
- * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same bits; each value
- * is stepped by itself, so that any number of processors may share the work. Where the gradient is on a device, so are state and
- * weights from the first step on. Not thread-safe: one owner.
+ * decayed. The arithmetic is float32 in a fixed order, so that the same state, weights and gradients give the same
+ * bits; each value is updated independently, so any number of processors may share the work. If the gradient is on a
+ * device, so are state and weights from the first step on. Not thread-safe: one owner.
  */
 public final class AdamW {
     private static final int CHUNK = 4096;
-    /** What one processor steps at once; less is not worth a second one. */
+    /** Elements per task; fewer are not worth a second processor. */
     private static final int PIECE = 1 << 18;
 
     private static final String WEIGHT = "weight";
@@ -59,7 +59,7 @@ public final class AdamW {
 
     private final float[] w = new float[CHUNK];
 
-    /** What a thread computes in. */
+    /** Scratch buffers of a thread. */
     private static final class Scratch {
         private final float[] g = new float[CHUNK];
         private final float[] w = new float[CHUNK];
@@ -68,7 +68,7 @@ public final class AdamW {
     }
 
     /**
-     * What stays the same from step to step.
+     * Hyperparameters that are constant over the steps.
      *
      * @param beta1       decay of the first moment, at least 0 and below 1
      * @param beta2       decay of the second moment, at least 0 and below 1
@@ -96,15 +96,15 @@ public final class AdamW {
     }
 
     /**
-     * What a policy version carries to go on from where it was.
+     * State that a policy version carries so that training can continue from it.
      *
      * @param steps  steps taken
      * @param first  m, one tensor per parameter, named as the parameter
      * @param second v, likewise
-     * @param masters likewise the weights that were rounded; empty before the first step, and where nothing is rounded
+     * @param masters likewise, the float32 weights before rounding; empty before the first step, and without rounding
      */
     public record State(long steps, TensorSet first, TensorSet second, Optional<TensorSet> masters) {
-        /** Of an optimiser that rounds nothing. */
+        /** State of an optimizer without rounding. */
         public State(long steps, TensorSet first, TensorSet second) {
             this(steps, first, second, Optional.empty());
         }
@@ -116,7 +116,7 @@ public final class AdamW {
         }
     }
 
-    /** Before the first step of all of a decoder's weights. */
+    /** Initial state for all weights of a decoder. */
     public AdamW(Config config, DecoderShape shape) {
         this(config, shape.tensors());
     }
@@ -131,7 +131,7 @@ public final class AdamW {
         this.specs = List.copyOf(specs);
     }
 
-    /** The live state: shares memory with the optimiser; copy the sets to keep them. */
+    /** The live state: shares memory with the optimizer; copy the sets to keep them. */
     public State state() {
         return new State(steps, first(), second(), Optional.ofNullable(masters));
     }
@@ -182,7 +182,7 @@ public final class AdamW {
     }
 
     /**
-     * One step; overwrites what is trained of the weights in place, and where that is an adapter, merges it.
+     * Takes one step; overwrites the trained weights in place, and merges an adapter.
      *
      * @param learningRate finite and at least 0
      * @throws IllegalArgumentException if a gradient is NaN or infinite; nothing is changed then
@@ -224,7 +224,7 @@ public final class AdamW {
         weights.merge();
     }
 
-    /** The same arithmetic where the gradient is. */
+    /** The same arithmetic on the gradient's device. */
     private void stepThere(DeviceValues gradient, TensorSet stepped, Parameters trained, double learningRate) {
         boolean rounds = trained.dtype() == Dtype.BF16;
         Map<String, TensorSet> sets = new LinkedHashMap<>(Map.of(WEIGHT, stepped, FIRST, first(), SECOND, second()));
@@ -278,7 +278,7 @@ public final class AdamW {
         return (float) (1 - (spec.dims().size() > 1 ? learningRate * config.weightDecay : 0));
     }
 
-    /** What is stepped from: the trained values themselves, or their masters. */
+    /** The values to update: the trained values themselves, or their masters. */
     private TensorSet stepped(Parameters trained) {
         if (trained.dtype() == Dtype.F32) {
             return trained.tensors();

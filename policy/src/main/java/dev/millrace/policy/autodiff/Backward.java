@@ -12,7 +12,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The gradients known so far while a graph is walked from its results to its leaves.
+ * Gradients known so far during the walk of a graph from its results to its leaves.
  *
  * <p>Contributions to one value are summed in the order in which they arrive, which is the reverse order of the nodes: the
  * emitted graph, and with it every rounding, depends on nothing else.
@@ -24,9 +24,9 @@ final class Backward {
     private final Map<String, Value> gradients = new HashMap<>();
 
     /**
-     * @param active   names of the values on a way from a leaf to a seeded result; no other gets a gradient
-     * @param factored matrices whose factors get gradients in their place
-     * @param sums     what the gradients of some leaves are added to
+     * @param active   names of the values on a path from a leaf to a seeded result; others get no gradient
+     * @param factored matrices whose factors get gradients instead
+     * @param sums     initial values of some leaves' gradients
      */
     Backward(Operators ops, Set<String> active, Map<Value, LowRank> factored, Map<Value, Value> sums) {
         this.ops = ops;
@@ -35,23 +35,23 @@ final class Backward {
         sums.forEach((leaf, sum) -> gradients.put(leaf.name(), sum));
     }
 
-    /** What a matrix is differentiated by in its place; null if by itself. */
+    /** Factors to differentiate by instead of the matrix; null if there are none. */
     @Nullable
     LowRank factorsOf(Value matrix) {
         return factored.get(matrix);
     }
 
-    /** Where the rules append what they emit. */
+    /** Graph to which the rules append nodes. */
     Operators ops() {
         return ops;
     }
 
-    /** Whether anybody asked for a gradient that flows through this value. */
+    /** Returns whether a requested gradient flows through this value. */
     boolean wants(Value value) {
         return value.type() == ElementType.FLOAT && active.contains(value.name());
     }
 
-    /** The sum of what arrived for this value, null if nothing did. */
+    /** Returns the sum of the contributions to this value; null without any. */
     @Nullable
     Value of(Value value) {
         return gradients.get(value.name());
@@ -67,8 +67,9 @@ final class Backward {
     }
 
     /**
-     * Adds a product of two matrices, each transposed or not, to what arrived for a matrix: within the product, so that none is there by itself.
-     * The first one is transposed before, except on a device: the CPU's product of a transposed first matrix takes a fifth longer than both together.
+     * Adds a product of two matrices, each transposed or not, to a matrix's gradient. The addition is part of the
+     * product node, so the product is never stored separately. The first matrix is transposed beforehand, except on a
+     * device: the CPU's product of a transposed first matrix takes a fifth longer than both together.
      */
     void addProduct(Value value, Value a, Value b, boolean transposeA, boolean transposeB) {
         if (wants(value)) {

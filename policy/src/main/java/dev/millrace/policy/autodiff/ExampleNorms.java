@@ -68,7 +68,7 @@ public final class ExampleNorms {
         }
     }
 
-    /** What one use of a weight adds to the weight's gradient, a sum over the rows of an example. */
+    /** Contribution of one use of a weight to its gradient, a sum over the rows of an example. */
     private sealed interface Use {
         /** {@code Σ_t dy_t x_t^T}. */
         record Product(Value dy, Value x) implements Use {}
@@ -91,7 +91,7 @@ public final class ExampleNorms {
      *
      * @param graph   holds the forward pass
      * @param seeds   for each result, the gradient that flows into it
-     * @param sources what every activation between the weights and the results is computed from
+     * @param sources inputs of every activation between the weights and the results
      * @param weights whose gradients count
      * @param byGram  true for a matrix whose norm is cheaper to have through Gram matrices
      * @return [count, summands], float32: the sum of a row, which is best taken in double precision, is the squared norm of that
@@ -108,7 +108,7 @@ public final class ExampleNorms {
         return appendByParts(graph, seeds, sources, inParts(graph, weights), examples, byGram);
     }
 
-    /** A vector that is read in parts, one behind the other, is as many weights: the squares of their norms add up to its own. */
+    /** A vector that is read in consecutive parts counts as several weights: their squared norms add up to its own. */
     private static Collection<Value> inParts(GraphBuilder graph, Collection<Value> weights) {
         List<Value> parts = new ArrayList<>();
         for (Value weight : weights) {
@@ -147,7 +147,7 @@ public final class ExampleNorms {
         Map<Value, List<Use>> seen = new LinkedHashMap<>();
         for (int i = readers.size() - 1;
                 i >= 0;
-                i--) { // the order in which the gradients become known: none is kept for long
+                i--) { // in the order in which the gradients become known, to free them early
             Node reader = readers.get(i);
             Value dy = Objects.requireNonNull(gradients.get(reader.output()), "every reader was asked for");
             norms.uses(reader, dy, weights).forEach((weight, use) -> {
@@ -232,7 +232,10 @@ public final class ExampleNorms {
         return ops.fusedMatMul(examples.split(ops, product.dy()), examples.split(ops, product.x()), true, false, 1f);
     }
 
-    /** {@code x_t · x_u} of an example's rows, [count, length, length]; what several weights multiply is taken once. */
+    /**
+     * {@code x_t · x_u} of an example's rows, [count, length, length]; shared by the weights that multiply the same
+     * input.
+     */
     private Value gram(Value rows) {
         return grams.computeIfAbsent(rows, absent -> {
             Value split = examples.split(ops, rows);

@@ -4,17 +4,18 @@ import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Value;
 
 /**
- * A matrix {@code W = W0 + scale * (B A)} that a graph has as a whole and that is differentiated by its factors: for {@code y = x W^T}
+ * A matrix {@code W = W0 + scale * (B A)} that a graph reads merged and differentiates by its factors: for {@code y = x
+ * W^T}
  *
  * <pre>
  *   dA = scale * (dy B)^T x        dB = scale * dy^T (x A^T)
  * </pre>
  *
- * <p>These are {@code B^T dW} and {@code dW A^T}, and dW itself, with all its products and numbers, is never made.
+ * <p>These are {@code B^T dW} and {@code dW A^T}, so dW itself is never computed.
  *
  * @param a     [rank, in]
  * @param b     [out, rank]
- * @param scale what the product is multiplied by
+ * @param scale factor on the product
  */
 public record LowRank(Value a, Value b, float scale) {
 

@@ -47,7 +47,7 @@ public final class ReverseMode {
      * As {@link #append(GraphBuilder, Map, List)}, by the factors of some matrices.
      *
      * @param factored second operands of matrix products ({@code Gemm}, transposed), none of them a leaf; their factors may be leaves
-     * @param sums     for some leaves what their gradients are added to, of the leaf's shape: then the sum is what is returned
+     * @param sums     initial gradients of some leaves, of the leaf's shape; the result is then the sum
      */
     public static Map<Value, Value> append(
             GraphBuilder graph,
@@ -59,7 +59,7 @@ public final class ReverseMode {
     }
 
     /**
-     * As {@link #append(GraphBuilder, Map, List)}, and says what flows through some values on the way.
+     * As {@link #append(GraphBuilder, Map, List)}, and also returns the gradients of some intermediate values.
      *
      * @param passed values computed from the leaves whose gradients are wanted too; unlike a leaf's, they flow on
      * @return for each leaf, then for each passed value, its gradient
@@ -113,7 +113,7 @@ public final class ReverseMode {
         return gradients;
     }
 
-    @SuppressWarnings("NullAway") // a rule of several results asks for their gradients itself, and is given none here
+    @SuppressWarnings("NullAway") // a rule with several results fetches their gradients itself
     private static void propagate(Node node, Backward backward) {
         GradientRules.of(node).propagate(node, backward.of(node.output()), backward);
     }
@@ -135,8 +135,8 @@ public final class ReverseMode {
     /**
      * The table of gradient rules, one per operator. In the comments {@code y} is the result and {@code dy} its gradient.
      *
-     * <p>{@link Backward#add} drops contributions nobody wants and sums over broadcast axes, so that the rules state only the
-     * mathematics; where a contribution is expensive its rule asks first.
+     * <p>{@link Backward#add} drops unneeded contributions and sums over broadcast axes, so the rules only state the
+     * mathematics. A rule with an expensive contribution checks first whether it is needed.
      */
     static final class GradientRules {
         private static final Map<String, GradientRule> RULES = new HashMap<>();
@@ -170,7 +170,7 @@ public final class ReverseMode {
         private static void elementwise() {
             RULES.put("Identity", (n, dy, b) -> b.add(n.input(0), dy));
             RULES.put(
-                    "Cast", (n, dy, b) -> b.add(n.input(0), dy)); // from float32 to float32: no other carries gradients
+                    "Cast", (n, dy, b) -> b.add(n.input(0), dy)); // float32 to float32: other types carry no gradients
             RULES.put("Neg", (n, dy, b) -> b.add(n.input(0), b.ops().neg(dy)));
             RULES.put("Exp", (n, dy, b) -> b.add(n.input(0), b.ops().mul(dy, n.output())));
             RULES.put("Log", (n, dy, b) -> b.add(n.input(0), b.ops().div(dy, n.input(0))));
@@ -312,7 +312,7 @@ public final class ReverseMode {
                 int axis = axis(n, 0);
                 b.add(n.input(0), b.ops().concat(axis, parts.toArray(Value[]::new)));
             });
-            RULES.put("Pad", (n, dy, b) -> { // as rows behind those of a matrix
+            RULES.put("Pad", (n, dy, b) -> { // as rows after those of a matrix
                 long[] pads = b.ops().graph().longs(n.input(1));
                 if (pads.length != 2 || pads[0] != 0 || single(b, n.input(3)) != 0) {
                     throw noRule("Pad but for rows behind others");
@@ -344,7 +344,7 @@ public final class ReverseMode {
                 Value zeros = b.ops().zeros(n.input(0).shape());
                 b.add(n.input(0), b.ops().scatterNdAdd(zeros, b.ops().unsqueeze(n.input(1), -1), dy));
             });
-            RULES.put("ScatterND", (n, dy, b) -> { // which adds: Operators has no other
+            RULES.put("ScatterND", (n, dy, b) -> { // adds: Operators has no other kind
                 b.add(n.input(0), dy);
                 whenWanted(b, n.input(2), () -> b.ops().gather(dy, b.ops().squeeze(n.input(1), -1)));
             });

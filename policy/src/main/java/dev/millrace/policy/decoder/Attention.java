@@ -10,7 +10,7 @@ import java.util.function.UnaryOperator;
 interface Attention {
 
     /**
-     * Turns the projections of one layer into the mixed values, before the output projection.
+     * Computes attention from the projections of one layer, before the output projection.
      *
      * @param query [rows, heads*headSize], positions not yet applied
      * @param key   [rows, kvHeads*headSize], positions not yet applied
@@ -20,11 +20,11 @@ interface Attention {
     Value attend(int layer, Value query, Value key, Value value);
 
     /**
-     * Turns queries and keys by the positions of their tokens.
+     * Applies rotary positions to queries and keys.
      *
      * @param positions int64 [batch, length], rows of the tables
      * @param cos       [positions, headSize/2], as {@code sin}
-     * @param rounding  of what was turned
+     * @param rounding of the result
      */
     record Rotation(Value positions, Value cos, Value sin, UnaryOperator<Value> rounding) {
 

@@ -10,8 +10,8 @@ import dev.millrace.policy.onnx.proto.ModelProto;
 import java.util.stream.LongStream;
 
 /**
- * Graphs that move the first rows of a slot's keys and values, where these are not in the host's memory. A cache is [slots,
- * kvHeads, capacity, headSize]; what is moved is [1, kvHeads, rows, headSize] for each {@link DecodeGraph#cache part}.
+ * Graphs that move the first rows of a slot's keys and values in device memory. A cache is [slots, kvHeads, capacity,
+ * headSize]; the moved part is [1, kvHeads, rows, headSize] for each {@link DecodeGraph#cache part}.
  *
  * <p>Inputs: {@link #FROM} or {@link #TO}, int64 [1], the slot; {@link #ROWS}, int64 [rows], which; the caches, those that are
  * written with {@link #WRITTEN} in front of their names, and written under these names: an output is to be bound to the memory of
@@ -30,12 +30,12 @@ public final class CacheGraph {
         return write(shape, true, true);
     }
 
-    /** Out of a slot; the outputs have the names of the parts. */
+    /** From a slot; the outputs have the names of the parts. */
     public static ModelProto take(DecoderShape shape) {
         return write(shape, true, false);
     }
 
-    /** Into a slot; what is given has the names of the parts. */
+    /** Into a slot; the inputs have the names of the parts. */
     public static ModelProto give(DecoderShape shape) {
         return write(shape, false, true);
     }

@@ -72,11 +72,11 @@ public final class DecodeGraph {
     private final Operators ops;
 
     /**
-     * What a graph can do beyond sampling from the whole distribution; what is not asked for costs nothing.
+     * Features of a graph beyond sampling from the whole distribution; unused ones cost nothing.
      *
-     * @param truncating  whether top-k, top-p and min-p can be asked for; costs a sort of the vocabulary per step
-     * @param recordsKept whether draws can say what truncation left; needs {@code truncating}
-     * @param topLogProbs how many of the likeliest tokens each step names; 0 names none
+     * @param truncating  whether top-k, top-p and min-p are supported; costs a sort of the vocabulary per step
+     * @param recordsKept whether draws record the tokens that truncation kept; needs {@code truncating}
+     * @param topLogProbs number of top tokens recorded per step; 0 for none
      */
     public record Features(boolean truncating, boolean recordsKept, int topLogProbs) {
         public static final Features NONE = new Features(false, false, 0);
@@ -97,7 +97,7 @@ public final class DecodeGraph {
         this.precision = precision;
     }
 
-    /** @param onDevice whether operators that are slow on a device other than the CPU are written in another way */
+    /** @param onDevice whether to replace operators that are slow on a device other than the CPU */
     public static ModelProto model(
             DecoderShape shape, int capacity, Features features, Precision precision, boolean onDevice) {
         return new DecodeGraph(shape, capacity, features, precision, onDevice).write();
@@ -195,7 +195,7 @@ public final class DecodeGraph {
         return graph.model();
     }
 
-    /** What every iteration leaves, in the order in which it does. */
+    /** Results of every iteration, in order. */
     private List<String> results() {
         List<String> results = new ArrayList<>(List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES));
         if (features.recordsKept()) {
@@ -240,7 +240,10 @@ public final class DecodeGraph {
         return ops.where(held, graph.scalar(0f), graph.scalar(MASKED));
     }
 
-    /** Of each layer: a windowed one also leaves out what lies too far back of the step's own position, int64 [slots, 1]. */
+    /**
+     * Mask of each layer: a windowed one also masks rows outside the window before the step's position, int64 [slots,
+     * 1].
+     */
     private List<Value> pastMasks(Operators o, Value pastMask, Value positions) {
         if (!SequenceGraph.hasWindowedLayers(shape)) {
             return Collections.nCopies(shape.layers(), pastMask);
@@ -258,7 +261,7 @@ public final class DecodeGraph {
     /**
      * Attention of one new token per slot to its slot's past.
      *
-     * <p>The past lies in two parts: the cache, which does not change during a call, and a window that grows by one key and
+     * <p>The past has two parts: the cache, which does not change during a call, and a window that grows by one key and
      * value per step of the call. So a step copies the window, which is as long as the call, and never the cache, which is as
      * long as the sequences.
      */
@@ -436,7 +439,7 @@ public final class DecodeGraph {
                             kept(ops, sorted.get(1), kept, wanted), top(ops, sorted, sortedProbs, kept, total, ranks)));
         }
 
-        /** Of the slots that draw in this step; a forced token was kept by nobody. */
+        /** For slots that sample in this step; forced tokens have no kept set. */
         private @Nullable Kept kept(Operators ops, Value sortedIds, Value kept, Value wanted) {
             if (records == null) {
                 return null;
@@ -448,7 +451,10 @@ public final class DecodeGraph {
             return new Kept(ops.compress(sortedIds, isKept, KEPT_OF_A_STEP), counts);
         }
 
-        /** Of the distribution that is compared: what was kept where that is recorded, else the one before truncation. */
+        /**
+         * Of the compared distribution: the truncated one if kept tokens are recorded, otherwise the one before
+         * truncation.
+         */
         private @Nullable Top top(
                 Operators ops, List<Value> sorted, Value sortedProbs, Value kept, Value total, Value ranks) {
             if (top == 0) {
@@ -471,24 +477,24 @@ public final class DecodeGraph {
         }
     }
 
-    /** How a step of the decode loop comes to its token: forced, or sampled by inverse CDF from one uniform number. */
+    /** Chooses the token of a decode step: forced, or sampled by inverse CDF from one uniform number. */
     interface TokenChoice {
-        /** Places of a block. */
+        /** Vocabulary entries per block. */
         long BLOCK = 64;
 
         /**
-         * What one step says about each slot, all [slots].
+         * Result of one step per slot, all [slots].
          *
          * @param token              int64, the forced or the sampled one
-         * @param logProb            of the token under the distribution that is sampled from
+         * @param logProb            of the token under the sampled distribution
          * @param temperatureLogProb of the token after temperature, before truncation
          * @param entropy            of the distribution after temperature, before truncation
-         * @param notes              what else is to be recorded of the step
+         * @param notes              other recorded values of the step
          */
         record Chosen(Value token, Value logProb, Value temperatureLogProb, Value entropy, Notes notes) {}
 
         /**
-         * What a step records beyond its token.
+         * Recorded values of a step in addition to its token.
          *
          * @param kept null where it is not recorded
          * @param top  null where it is not recorded
@@ -498,7 +504,7 @@ public final class DecodeGraph {
         }
 
         /**
-         * What was left to be drawn from, of the slots that draw and record it.
+         * Kept tokens of the slots that sample and record them.
          *
          * @param ids    int64 [count], slot after slot, the likeliest of a slot first
          * @param counts int64 [slots]
@@ -522,12 +528,12 @@ public final class DecodeGraph {
         Chosen choose(Operators ops, Value logits, Value forced, Value uniform);
 
         /**
-         * The place in the vocabulary's order at which the running sum of the probabilities first exceeds
+         * Index in the vocabulary at which the running sum of the probabilities first exceeds
          * {@code uniform * total}: int64 [slots, 1].
          *
-         * <p>A place of probability 0 is never chosen, not even by a uniform of 0, because the running sum does not rise there;
-         * and {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so that there is
-         * always a place.
+         * <p>An entry with probability 0 is never chosen, not even by a uniform of 0, because the running sum does not
+         * rise there; {@code uniform * total} stays below the total in float arithmetic for every uniform below 1, so
+         * an entry always exists.
          */
         static Value inverseCdf(Operators ops, Value probs, Value uniform) {
             long vocab = probs.dim(1).length();
@@ -539,7 +545,10 @@ public final class DecodeGraph {
             return ops.cast(countUpTo(ops, running, threshold), ElementType.INT64);
         }
 
-        /** First the block, by the sums of the blocks, then the place in it, by the running sums within it; each as above. */
+        /**
+         * Finds the block by the sums of the blocks, then the entry by the running sums within the block; each as
+         * above.
+         */
         private static Value inverseCdfInBlocks(Operators ops, Value probs, Value uniform) {
             Value cut = cut(ops, probs);
             Dim slots = cut.dim(0);
@@ -552,7 +561,7 @@ public final class DecodeGraph {
             Value inBlock = ops.expand(ops.unsqueeze(block, 2), Shape.of(slots, Dim.ONE, Dim.of(BLOCK)));
             Value within = ops.cumSum(
                     ops.reshape(ops.gatherElements(cut, inBlock, 1), Shape.of(slots, Dim.of(BLOCK))), 1, false);
-            // below the block's sum, whatever was rounded: the block was chosen because its sum is not 0
+            // below the block's sum despite rounding: the chosen block has a sum above 0
             Value most = ops.mul(ops.slice(within, 1, BLOCK - 1, BLOCK), Math.nextDown(1f));
             Value left = ops.sub(threshold, before);
             Value place = countUpTo(ops, within, ops.where(ops.less(left, most), left, most));
@@ -564,8 +573,8 @@ public final class DecodeGraph {
         }
 
         /**
-         * Running sums along axis 1, without each place's own. On a device they are sums within a block, and of the blocks before it:
-         * it adds up every sum from its start, which takes as many additions as the square of the length.
+         * Exclusive running sums along axis 1. On a device they are built from sums within a block and of the blocks
+         * before it, because its kernel adds every sum from the start, in quadratic time.
          */
         static Value sumsBefore(Operators ops, Value x) {
             long length = x.dim(1).length();

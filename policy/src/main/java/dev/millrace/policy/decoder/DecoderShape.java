@@ -14,15 +14,15 @@ import java.util.List;
  * @param heads            query heads
  * @param kvHeads          key/value heads; divides {@code heads} (query head h reads key head h / (heads/kvHeads))
  * @param headSize         width of one head; even, because rotary positions turn pairs
- * @param intermediateSize width of the SwiGLU layer; of no effect where there are experts, which have a width of their own
+ * @param intermediateSize width of the SwiGLU layer; unused with experts, which have their own width
  * @param maxPositions     longest sequence, in tokens
  * @param ropeTheta        base of the rotary frequencies {@code theta^(-2i/headSize)}
  * @param rmsNormEps       added to the mean square before its root
  * @param tiedHead         whether the output head is the embedding matrix
  * @param qkvBias          whether query, key and value projections have a bias (Qwen2 does, Llama does not)
  * @param traits           in what it differs from the plain decoder
- * @param maxTensorElements most numbers of one tensor: a matrix of more lies in several, by ranges of its rows ({@link WholeTensor}). Always
- *     {@link TensorSpec#MOST_ELEMENTS} where nothing is cut, so that a limit which does nothing makes no other shape
+ * @param maxTensorElements most elements per tensor: a larger matrix is split by rows ({@link WholeTensor}). Always
+ * {@link TensorSpec#MOST_ELEMENTS} if nothing is split, so that an ineffective limit gives an equal shape
  * @param valueHead whether a critic's head reads the same hidden states as the output head
  */
 public record DecoderShape(
@@ -80,7 +80,7 @@ public record DecoderShape(
         }
     }
 
-    /** The plain decoder, whose tensors are cut only where no buffer holds them. */
+    /** The plain decoder, whose tensors are split only if no buffer holds them. */
     public DecoderShape(
             int vocabSize,
             int hiddenSize,
@@ -161,7 +161,7 @@ public record DecoderShape(
         return (double) hiddenSize * Math.max(vocabSize, Math.max(queryWidth, others));
     }
 
-    /** Whether a matrix lies in several tensors. */
+    /** Returns whether a matrix is split into several tensors. */
     public boolean cutsTensors() {
         return largest(vocabSize, hiddenSize, (long) heads * headSize, intermediateSize, traits.experts())
                 > maxTensorElements;
@@ -201,13 +201,13 @@ public record DecoderShape(
     /**
      * Every tensor of the decoder, embedding first, heads last: the order of all iterations over weights.
      *
-     * @throws IllegalArgumentException if a matrix cannot be cut into tensors of {@link #maxTensorElements}
+     * @throws IllegalArgumentException if a matrix cannot be split into tensors of {@link #maxTensorElements}
      */
     public List<TensorSpec> tensors() {
         return wholes().stream().flatMap(whole -> whole.pieces().stream()).toList();
     }
 
-    /** The same as equations and files have them: those that lie in several tensors once, with these. */
+    /** The same tensors as in equations and files: each whole once, with its pieces. */
     public List<WholeTensor> wholes() {
         List<WholeTensor> wholes = new ArrayList<>();
         wholes.add(embedding());
@@ -243,12 +243,12 @@ public record DecoderShape(
         return List.copyOf(wholes);
     }
 
-    /** What tokens are looked up in: [vocabulary, hidden]. */
+    /** The embedding, [vocabulary, hidden]. */
     public WholeTensor embedding() {
         return whole(TensorNames.EMBEDDING, vocabSize, hiddenSize);
     }
 
-    /** What logits are made by, [vocabulary, hidden]: the embedding where it is tied. */
+    /** The output head, [vocabulary, hidden]: the embedding if tied. */
     public WholeTensor head() {
         return tiedHead ? embedding() : whole(TensorNames.HEAD, vocabSize, hiddenSize);
     }

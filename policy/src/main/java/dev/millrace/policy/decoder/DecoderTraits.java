@@ -1,7 +1,7 @@
 package dev.millrace.policy.decoder;
 
 /**
- * In what a decoder differs from the plain one, family by family.
+ * Differences of a decoder from the plain one, by family.
  *
  * @param ropeScaling   how rotary frequencies were stretched
  * @param outputBias bias of the attention output (Llama, Qwen3 with {@code attention_bias})
@@ -9,7 +9,7 @@ package dev.millrace.policy.decoder;
  * @param queryKeyNorm norm of each head's query and key before RoPE (Qwen3)
  * @param slidingWindow tokens that a windowed layer sees, the current one included; 0 for all
  * @param fullLayers first layers without the window (Qwen2, Qwen3)
- * @param experts       in the place of every layer's SwiGLU (Qwen3's mixtures)
+ * @param experts       replace every layer's SwiGLU (Qwen3's mixtures)
  */
 public record DecoderTraits(
         RopeScaling ropeScaling,
@@ -48,7 +48,7 @@ public record DecoderTraits(
         this(ropeScaling, outputBias, mlpBias, queryKeyNorm, slidingWindow, fullLayers, Experts.NONE);
     }
 
-    /** Whether a token of this layer sees only the tokens within the sliding window. */
+    /** Returns whether a token of this layer sees only the tokens within the sliding window. */
     public boolean isWindowed(int layer) {
         return slidingWindow > 0 && layer >= fullLayers;
     }

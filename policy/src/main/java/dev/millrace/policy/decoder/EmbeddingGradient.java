@@ -9,9 +9,9 @@ import dev.millrace.policy.onnx.Shape;
 import dev.millrace.policy.onnx.Value;
 import java.util.Map;
 
-/** What lies below the first layer, as graphs for a device: the rows that tokens look up, and what flows back into these. */
+/** Embedding graphs for a device: looks up the tokens' rows, and adds their gradients. */
 public final class EmbeddingGradient {
-    /** What flows into the first layer's input, [all, hidden]. */
+    /** Gradient of the first layer's input, [all, hidden]. */
     public static final String FLOWS = "flows";
     /** Which of these are summed, int64 [T]. */
     public static final String PLACES = "places";
@@ -36,7 +36,7 @@ public final class EmbeddingGradient {
         return graph.part("lookup", Map.of(LayerGradient.INPUT, rows));
     }
 
-    /** Sums of flows, added to rows: by a product, whose order of additions is the same each time. Takes U times T floats. */
+    /** Adds gradient sums to rows by a matrix product, which has a fixed order of additions. Takes U times T floats. */
     public static GraphPart sums(DecoderShape shape) {
         GraphBuilder graph = new GraphBuilder("embedding-sums", true);
         Operators ops = new Operators(graph);

@@ -6,9 +6,9 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Rows of the embedding, looked up in each of the tensors that it lies in: what a token's own tensor gave is taken, and what the others did is not.
+ * Looks up embedding rows in every piece of the embedding, and selects the result of the piece that holds the token.
  *
- * @param ofPieces [rows, hidden] each; of a token that lies in another piece, some row
+ * @param ofPieces [rows, hidden] each; an arbitrary row for tokens of other pieces
  * @param rows     [rows, hidden]
  */
 record EmbeddingLookup(List<Value> ofPieces, Value rows) {
@@ -27,7 +27,10 @@ record EmbeddingLookup(List<Value> ofPieces, Value rows) {
         return new EmbeddingLookup(found, rows);
     }
 
-    /** Places within a piece; 0 for what lies in another one. What lies behind the last stays there, and is refused when the graph runs. */
+    /**
+     * Indices within a piece; 0 for tokens of other pieces. An index beyond the last piece is kept and refused at run
+     * time.
+     */
     private static Value within(Operators ops, WholeTensor embedding, int piece, Value tokens) {
         Value first = ops.graph().scalar(0L);
         Value places = tokens;

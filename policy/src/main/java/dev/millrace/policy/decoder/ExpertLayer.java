@@ -35,7 +35,7 @@ final class ExpertLayer {
     }
 
     /**
-     * Adds the lengths of a layer's axes that only a router decides, as where it gives every expert as many tokens.
+     * Adds the axis lengths that a router decides, assuming an equal number of tokens per expert.
      *
      * @param lengths by symbol
      */

@@ -17,7 +17,7 @@ package dev.millrace.policy.decoder;
 public record Experts(int count, int perToken, int width, boolean normalised) {
     public static final int MOST = 128;
 
-    /** One SwiGLU for every token, and no router. */
+    /** One SwiGLU for every token, no router. */
     public static final Experts NONE = new Experts(0, 0, 0, false);
 
     public Experts {
@@ -34,7 +34,7 @@ public record Experts(int count, int perToken, int width, boolean normalised) {
         }
     }
 
-    /** Whether there are any. */
+    /** Returns whether there are any. */
     public boolean present() {
         return count > 0;
     }

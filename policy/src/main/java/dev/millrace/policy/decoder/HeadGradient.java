@@ -26,9 +26,9 @@ import java.util.Objects;
  * time.
  */
 public final class HeadGradient {
-    /** What flows into each wanted row. */
+    /** Gradient of each wanted row. */
     public static final String ROW_GRADIENT = "gradient.rows";
-    /** What has flowed into the last layer's output from other rows. */
+    /** Gradient of the last layer's output from other rows. */
     public static final String SUM = LayerGradient.sumOf(LayerGradient.INPUT);
 
     private static final Dim OF_A_CHUNK = Dim.symbol("S");

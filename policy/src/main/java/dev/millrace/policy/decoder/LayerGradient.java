@@ -39,7 +39,7 @@ public final class LayerGradient {
     private static final Dim BATCH = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");
     private static final String FIRST = "model.layers.0.";
-    /** Computed again rather than kept: they cost no products of matrices, and each would be as large as what it is computed of. */
+    /** Recomputed instead of kept: they need no matrix product and would be as large as their operands. */
     private static final Set<String> CHEAP =
             Set.of("Reshape", "Squeeze", "Unsqueeze", "Identity", "Mul", "Sigmoid", "SimplifiedLayerNormalization");
 
@@ -130,7 +130,7 @@ public final class LayerGradient {
         return specs.stream().filter(spec -> spec.name().startsWith(FIRST)).collect(Collectors.toList());
     }
 
-    /** The name that a tensor of the first layer has in another one. */
+    /** Maps a tensor name of the first layer to another layer. */
     public static String ofLayer(String tensor, int layer) {
         return tensor.startsWith(FIRST) ? "model.layers." + layer + "." + tensor.substring(FIRST.length()) : tensor;
     }

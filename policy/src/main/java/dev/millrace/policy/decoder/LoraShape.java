@@ -45,7 +45,7 @@ public record LoraShape(int rank, double alpha, List<String> targetModules) {
         }
     }
 
-    /** What {@code B A} is multiplied by. */
+    /** Factor on {@code B A}. */
     public float scale() {
         return (float) (alpha / rank);
     }
@@ -67,7 +67,8 @@ public record LoraShape(int rank, double alpha, List<String> targetModules) {
         if (whole.isCut()) {
             throw new IllegalArgumentException(String.format(
                     Locale.ROOT,
-                    "%s has %,d numbers and lies in %d tensors of at most %,d, and an adapter is put upon one tensor; leave %s out of target_modules",
+                    "%s has %,d numbers and lies in %d tensors of at most %,d, and an adapter applies to one"
+                            + " tensor; leave %s out of target_modules",
                     whole.name(),
                     whole.elementCount(),
                     whole.pieces().size(),

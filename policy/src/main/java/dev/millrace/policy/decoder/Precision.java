@@ -1,15 +1,15 @@
 package dev.millrace.policy.decoder;
 
 /**
- * What an engine that generates computes in. Scoring and gradient are float32 always; with anything else here the generator is
- * another engine, whose log-probs differ from theirs under the same weights.
+ * Numeric precision of a generating engine. Scoring and gradient always use float32; with any other precision the
+ * generator's log-probs differ from theirs under the same weights.
  */
 public enum Precision {
-    /** Float32 throughout, as scoring. */
+    /** Float32 throughout, like scoring. */
     F32,
     /**
      * Weights, and the result of every norm, projection, product and sum, are rounded to bfloat16, logits too; sums inside a
-     * product, softmax and log-probs are float32. What bfloat16 engines do, computed in float32.
+     * product, softmax and log-probs are float32. Emulates bfloat16 engines in float32.
      */
     BF16,
     /**

@@ -77,7 +77,7 @@ public final class PrefillGraph {
         }
         ExtendingAttention attention = new ExtendingAttention(
                 shape, ops, new Attention.Rotation(positions, cos, sin, transformer::rounded), masks, past);
-        // what is computed behind the last keys and values reaches no output, and the runtime leaves it out
+        // computations after the last keys and values reach no output; the runtime removes them
         RoutingNotes routing = new RoutingNotes();
         transformer
                 .routed(routing)
@@ -88,9 +88,7 @@ public final class PrefillGraph {
                     DecodeGraph.grown(i / 2, i % 2),
                     ops.scatterRows(caches.get(i), places, attention.added().get(i)));
         }
-        for (int layer = 0;
-                layer < routing.experts().size() - 1;
-                layer++) { // behind the last keys and values is nothing
+        for (int layer = 0; layer < routing.experts().size() - 1; layer++) { // nothing follows the last keys and values
             graph.output(RoutingPorts.experts(layer), routing.experts().get(layer));
             graph.output(RoutingPorts.weights(layer), routing.weights().get(layer));
         }
@@ -104,8 +102,8 @@ public final class PrefillGraph {
     }
 
     /**
-     * Attention of several new tokens of each sequence to its past and to each other: {@link FullAttention} with keys and values
-     * in front that were computed before.
+     * Attention of several new tokens of each sequence to its past and to each other: {@link FullAttention} with
+     * earlier keys and values in front.
      */
     static final class ExtendingAttention implements Attention {
         private final DecoderShape shape;

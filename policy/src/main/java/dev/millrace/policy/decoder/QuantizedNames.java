@@ -1,10 +1,10 @@
 package dev.millrace.policy.decoder;
 
-/** Which tensors {@link Precision#INT8} reads as integers, and under which names a graph has them. */
+/** Tensors that {@link Precision#INT8} reads as integers, and their names in a graph. */
 public final class QuantizedNames {
     private QuantizedNames() {}
 
-    /** Whether it is the matrix of a projection. */
+    /** Returns whether it is the matrix of a projection. */
     public static boolean isQuantized(TensorSpec spec) {
         return WholeTensor.nameOf(spec.name()).endsWith("_proj.weight");
     }
@@ -14,7 +14,7 @@ public final class QuantizedNames {
         return name + ".int8";
     }
 
-    /** What each output's integers are multiplied by, [1, out]. */
+    /** Scale of each output, [1, out]. */
     public static String scales(String name) {
         return name + ".scales";
     }

@@ -1,7 +1,7 @@
 package dev.millrace.policy.decoder;
 
 /**
- * How a decoder's rotary frequencies were stretched beyond the positions that it was first trained on.
+ * Scaling of a decoder's rotary frequencies beyond the positions of its original training.
  *
  * <p>Each kind gives the frequency of every pair of a head, from the plain ones {@code theta^(-2i/headSize)}. Computed in double
  * precision by {@link StrictMath}, so that they are the same everywhere.
@@ -15,7 +15,7 @@ public sealed interface RopeScaling {
      */
     double[] frequencies(double theta, int headSize);
 
-    /** What both tables, cosine and sine, are multiplied by. */
+    /** Factor on both tables, cosine and sine. */
     default double attentionFactor() {
         return 1;
     }
@@ -71,8 +71,8 @@ public sealed interface RopeScaling {
     }
 
     /**
-     * Llama 3.1's: frequencies that turn often within the first training's positions stay, slow ones are divided by the factor,
-     * those between go smoothly from one to the other.
+     * Llama 3.1's: high frequencies stay, low ones are divided by the factor, and those between are interpolated
+     * smoothly.
      *
      * @param factor divisor of slow frequencies
      * @param lowFreqFactor turns below which a frequency is slow
@@ -109,8 +109,8 @@ public sealed interface RopeScaling {
     }
 
     /**
-     * YaRN (Peng et al. 2023): pairs that turn often stay, slow ones are divided by the factor, with a linear ramp over the pairs
-     * between; and the tables are multiplied by a factor that makes attention sharper.
+     * YaRN (Peng et al. 2023): high-frequency pairs stay, low-frequency ones are divided by the factor, with a linear
+     * ramp between; and the tables are multiplied by a factor that sharpens attention.
      *
      * @param factor divisor of slow frequencies
      * @param originalMaxPositions positions of the first training

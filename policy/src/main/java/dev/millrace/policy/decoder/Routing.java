@@ -3,7 +3,7 @@ package dev.millrace.policy.decoder;
 import dev.millrace.policy.onnx.Operators;
 import dev.millrace.policy.onnx.Value;
 
-/** Who decides which experts a token goes through, and who hears of it. */
+/** Decides which experts a token uses, and records the choice. */
 interface Routing {
     /** The router alone decides. */
     Routing OWN = new Routing() {
@@ -17,14 +17,14 @@ interface Routing {
     };
 
     /**
-     * The experts that a layer's tokens go through.
+     * Returns the experts that a layer's tokens use.
      *
-     * @param own int64 [rows, experts of a token]: those that the router would take
+     * @param own int64 [rows, experts of a token]: the router's own choice
      */
     Value chosen(Operators ops, int layer, Value own);
 
     /**
-     * Says what was taken.
+     * Reports the used experts.
      *
      * @param experts as {@link #chosen} gave them
      * @param weights of the same shape

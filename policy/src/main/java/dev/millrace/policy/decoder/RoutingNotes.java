@@ -5,7 +5,7 @@ import dev.millrace.policy.onnx.Value;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The router decides, and what it chose is noted layer after layer. */
+/** The router decides; records its choices layer by layer. */
 final class RoutingNotes implements Routing {
     private final List<Value> experts = new ArrayList<>();
     private final List<Value> weights = new ArrayList<>();

@@ -18,7 +18,7 @@ import java.util.TreeMap;
  * router.
  */
 public final class RoutingPorts implements Routing {
-    /** In the place of an id: the router decides. */
+    /** Used instead of an id: the router decides. */
     public static final int OWN_CHOICE = -1;
 
     private final GraphBuilder graph;
@@ -40,12 +40,12 @@ public final class RoutingPorts implements Routing {
         return "replayed_experts." + layer;
     }
 
-    /** Name of the output that says a layer's experts. */
+    /** Name of the output with a layer's experts. */
     public static String experts(int layer) {
         return "routed_experts." + layer;
     }
 
-    /** Name of the output that says their weights. */
+    /** Name of the output with their weights. */
     public static String weights(int layer) {
         return "router_weights." + layer;
     }
@@ -64,7 +64,7 @@ public final class RoutingPorts implements Routing {
         weights.put(layer, ofWeights);
     }
 
-    /** Makes outputs of what was taken. */
+    /** Makes the used experts outputs. */
     void addOutputs() {
         ids.forEach((layer, value) -> graph.output(experts(layer), value));
         weights.forEach((layer, value) -> graph.output(weights(layer), value));

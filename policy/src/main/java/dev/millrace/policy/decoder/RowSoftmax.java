@@ -11,7 +11,7 @@ import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The softmax of each row's logits, and what it says of the row's token.
+ * The softmax of each row's logits, and the figures of the row's token.
  *
  * @param logits          as the head gave them, [rows, vocabulary]
  * @param all             log-probs, [rows, vocabulary] or as many as were kept
@@ -47,7 +47,7 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
                     cut ? graph.input(SequenceGraph.KEPT_MASK, ElementType.FLOAT, kept) : null);
         }
 
-        /** Each of them as something else, such as a part of its rows. */
+        /** Maps each of them, for example to a part of its rows. */
         Inputs map(UnaryOperator<Value> change) {
             return new Inputs(
                     change.apply(targets),
@@ -72,7 +72,7 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
 
     /**
      * {@code sum_i a_i b_i} of each row, as products of single rows: the CPU's ReduceSum groups its terms by the memory
-     * alignment of the row, which would let the place in the batch show in the last bit.
+     * alignment of the row, which would make the last bit depend on the position in the batch.
      */
     static Value rowDots(Operators ops, Value a, Value b) {
         Value dots = ops.fusedMatMul(ops.unsqueeze(a, 1), ops.unsqueeze(b, 1), false, true, 1f);

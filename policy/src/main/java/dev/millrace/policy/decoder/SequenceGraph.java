@@ -70,13 +70,13 @@ public final class SequenceGraph {
     private static final Dim BATCH = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");
 
-    /** What a row's softmax is over. */
+    /** Domain of a row's softmax. */
     public enum Vocabulary {
         WHOLE,
         CUT
     }
 
-    /** How the rows that reach the head go through it. */
+    /** How rows pass through the head. */
     public enum Rows {
         /** All at once: logits are [R, vocabulary]. */
         AT_ONCE,
@@ -95,7 +95,7 @@ public final class SequenceGraph {
     private final Value hidden; // of the wanted rows
     private final RowSoftmax.Inputs inputs;
 
-    /** @param rows the wanted tokens: {@code [R]} one after the other, or cut into parts */
+    /** @param rows the wanted tokens: {@code [R]} consecutive, or split into parts */
     private SequenceGraph(DecoderShape shape, String name, Shape rows, Vocabulary vocabulary, boolean onDevice) {
         this.graph = new GraphBuilder(name, onDevice);
         this.transformer = Transformer.declare(shape, graph);
@@ -126,7 +126,7 @@ public final class SequenceGraph {
         return new SequenceGraph(shape, name, wanted, vocabulary, onDevice);
     }
 
-    /** What the softmax says of all rows at once, with its outputs. */
+    /** Softmax figures of all rows at once, as outputs. */
     private RowSoftmax atOnce() {
         RowSoftmax softmax = RowSoftmax.append(transformer.ops(), transformer.logits(hidden), inputs);
         graph.output(LOG_PROBS, softmax.logProbs());
@@ -135,7 +135,7 @@ public final class SequenceGraph {
         return softmax;
     }
 
-    /** What is made of a chunk beyond what every graph says of its rows. */
+    /** Computes additional values of a chunk. */
     @FunctionalInterface
     private interface ChunkBody {
         /**
@@ -179,12 +179,12 @@ public final class SequenceGraph {
         return transformer.ops().reshape(perRow, new Shape(dims));
     }
 
-    /** Whether the graphs take {@link #MASK}. */
+    /** Returns whether the graphs take {@link #MASK}. */
     public static boolean hasFullLayers(DecoderShape shape) {
         return !shape.traits().isWindowed(0);
     }
 
-    /** Whether the graphs take {@link #WINDOW_MASK}. */
+    /** Returns whether the graphs take {@link #WINDOW_MASK}. */
     public static boolean hasWindowedLayers(DecoderShape shape) {
         return shape.traits().isWindowed(shape.layers() - 1);
     }
@@ -201,8 +201,7 @@ public final class SequenceGraph {
 
     /** The forward pass alone. */
     public static ModelProto scoring(DecoderShape shape, Vocabulary vocabulary, Rows rows) {
-        SequenceGraph sequence =
-                of(shape, "scoring", vocabulary, rows, false); // nothing in it depends on where it runs
+        SequenceGraph sequence = of(shape, "scoring", vocabulary, rows, false); // independent of the device
         if (rows == Rows.AT_ONCE) {
             sequence.atOnce();
         } else {
@@ -212,8 +211,8 @@ public final class SequenceGraph {
     }
 
     /**
-     * The forward pass with what it says of k tokens at each position: further input {@link #ENTRIES} int64 [R, k], ids or places
-     * as {@link #TARGETS}, all of a row different; further outputs {@link #ENTRY_LOG_PROBS} [R, k] and
+     * The forward pass with the log-probs of k tokens at each position: additional input {@link #ENTRIES} int64 [R, k],
+     * ids or places as {@link #TARGETS}, all of a row different; further outputs {@link #ENTRY_LOG_PROBS} [R, k] and
      * {@link #ENTRY_REMAINDERS} [R], the log of the probability of all others together.
      *
      * @param onDevice whether it is for a device other than the CPU
@@ -247,7 +246,7 @@ public final class SequenceGraph {
      * all weights: {@link #ROWS} is [B, P], each sequence's wanted tokens filled up to P with some of coefficient 0; R is B*P
      * elsewhere; further input {@link #LOG_PROB_COEFFICIENTS} [R], further output {@link #SQUARED_NORMS}.
      *
-     * @param byGram of {@link #cheaperByGram}; decides what the graph costs, and the last bits of what it finds
+     * @param byGram of {@link #cheaperByGram}; decides the cost of the graph, and the last bits of its results
      */
     public static GraphPart gradientNorms(DecoderShape shape, Vocabulary vocabulary, Set<String> byGram) {
         if (shape.traits().experts().present()) {

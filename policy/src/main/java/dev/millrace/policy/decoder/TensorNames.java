@@ -58,7 +58,7 @@ final class TensorNames {
         return layer(layer) + "mlp.gate.weight";
     }
 
-    /** What the names of an expert's projections begin with. */
+    /** Prefix of the names of an expert's projections. */
     static String expert(int layer, int expert) {
         return layer(layer) + "mlp.experts." + expert + ".";
     }

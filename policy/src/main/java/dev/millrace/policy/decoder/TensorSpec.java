@@ -11,7 +11,7 @@ import java.util.Locale;
  * @param dims axis lengths, outermost first; a linear layer is {@code [out, in]}
  */
 public record TensorSpec(String name, List<Long> dims) {
-    /** 2 GiB of float32, which is as much as one buffer takes. */
+    /** 2 GiB of float32, the limit of one buffer. */
     public static final int MOST_ELEMENTS = Integer.MAX_VALUE / Float.BYTES;
 
     public TensorSpec {

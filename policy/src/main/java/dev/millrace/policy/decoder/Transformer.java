@@ -16,7 +16,7 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The decoder's layers written into a graph: what scoring, gradient and decoding have in common.
+ * Writes the decoder's layers into a graph, for scoring, gradient and decoding.
  *
  * <p>Rows are tokens: every value here is {@code [rows, width]}, so that each linear layer is one matrix product. The
  * weights are inputs of the graph under their own names, so that a swap of weights touches neither graph nor session.
@@ -109,7 +109,7 @@ final class Transformer {
         return rounded(ops.add(between, mlp(norm(between, TensorNames.postAttentionNorm(layer)), layer)));
     }
 
-    /** What the head reads: [rows, hidden] to [rows, hidden]. */
+    /** Final norm, the head's input: [rows, hidden] to [rows, hidden]. */
     Value finalNorm(Value x) {
         return norm(x, TensorNames.FINAL_NORM);
     }
@@ -119,7 +119,7 @@ final class Transformer {
         return rounded(product(hidden, shape.head().name()));
     }
 
-    /** What the value head says of each row: [rows, hidden] to [rows]. */
+    /** Value of each row: [rows, hidden] to [rows]. */
     Value values(Value hidden) {
         Value weights = ops.expand(weight(TensorNames.VALUE_WEIGHT), hidden.shape());
         return ops.add(RowSoftmax.rowDots(ops, hidden, weights), weight(TensorNames.VALUE_BIAS));
@@ -164,7 +164,7 @@ final class Transformer {
         return arithmetic.linear(ops, x, name, biased);
     }
 
-    /** What a value becomes when it is kept, by the precision. */
+    /** Rounds a stored value to the precision. */
     Value rounded(Value x) {
         return arithmetic.rounded(ops, x);
     }
@@ -172,7 +172,7 @@ final class Transformer {
     /** How the layers' projections are computed and their results rounded: a {@link Precision} written into a graph. */
     static final class Arithmetic {
         private static final float LARGEST = 127f;
-        /** Below it a row is nothing but zeros for the purpose of a scale, which must not be 0. */
+        /** Rows below it count as zero, because a scale must not be 0. */
         private static final float SMALLEST_SCALE = 1e-30f;
 
         private final Precision precision;
@@ -219,7 +219,7 @@ final class Transformer {
             return new Arithmetic(precision, weights, cut);
         }
 
-        /** For another body of the same graph: what was computed in this one cannot be seen there. */
+        /** For another body of the same graph, which cannot read values of this one. */
         Arithmetic elsewhere() {
             return new Arithmetic(precision, weights, cut);
         }
@@ -268,7 +268,7 @@ final class Transformer {
             return joined(ops, products);
         }
 
-        /** Of float32, whatever the matrix is of; what it is multiplied with has values of its type. */
+        /** Of float32, independent of the matrix's type. */
         private static Value gemm(Operators ops, Value x, Value matrix, @Nullable Value bias) {
             Value left = cast(ops, x, matrix.type());
             Value product = bias == null
@@ -293,7 +293,7 @@ final class Transformer {
                     : whole.pieces().stream().map(TensorSpec::name).toList();
         }
 
-        /** What a value becomes when it is kept. */
+        /** Rounds a stored value. */
         Value rounded(Operators ops, Value x) {
             return precision == Precision.BF16 ? ops.cast(ops.cast(x, ElementType.BFLOAT16), ElementType.FLOAT) : x;
         }

@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.stream.IntStream;
 
 /**
- * A tensor as equations and files have it, and the pieces that hold it. A matrix with more elements than one piece may
+ * A tensor as in equations and files, and the pieces that hold it. A matrix with more elements than one piece may
  * have is split into ranges of its rows. There are as few ranges as possible, of nearly equal length. Ranges are named
  * {@code name[0]}, {@code name[1]} and so on, padded to the digits of the last one, so that their names sort in row
  * order. Concatenated they are the whole tensor, byte for byte.
@@ -73,13 +73,13 @@ public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces)
         return new WholeTensor(name, lengths, pieces);
     }
 
-    /** The name of the whole that a tensor is, or is a piece of. */
+    /** Name of the whole tensor that a piece belongs to. */
     public static String nameOf(String tensor) {
         int bracket = tensor.endsWith("]") ? tensor.lastIndexOf('[') : -1;
         return bracket < 0 ? tensor : tensor.substring(0, bracket);
     }
 
-    /** Whether it lies in several tensors. */
+    /** Returns whether it is split into several tensors. */
     public boolean isCut() {
         return pieces.size() > 1;
     }
@@ -89,14 +89,14 @@ public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces)
         return pieces.stream().mapToLong(TensorSpec::elementCount).sum();
     }
 
-    /** The row of the whole that a piece begins with; of as many as there are pieces, the number of rows. */
+    /** First row of a piece in the whole; the number of rows for the index after the last piece. */
     public long firstRow(int piece) {
         return IntStream.range(0, piece)
                 .mapToLong(i -> pieces.get(i).dims().get(0))
                 .sum();
     }
 
-    /** The number of the whole that a piece begins with. */
+    /** First element of a piece in the whole. */
     public long firstElement(int piece) {
         return pieces.subList(0, piece).stream()
                 .mapToLong(TensorSpec::elementCount)

@@ -31,7 +31,7 @@ public final class AdapterDirectory {
     private static final String A = ".lora_A.weight";
     private static final String B = ".lora_B.weight";
 
-    /** Keys that are read here, or say nothing about the merged model. */
+    /** Keys that are read here, or do not affect the merged model. */
     private static final Set<String> KNOWN = Set.of(
             "alpha_pattern",
             "auto_mapping",
@@ -113,8 +113,8 @@ public final class AdapterDirectory {
      * exported gives that run's merged weights bit for bit.
      *
      * @return number of layers that were changed
-     * @throws CheckpointException if a tensor has no place in the base, or not the shape or rank that it must have; the weights
-     *     may be changed in part then
+     * @throws CheckpointException if a tensor is not in the base, or has a wrong shape or rank; the weights may then be
+     * partly changed
      */
     public int mergeInto(Weights weights) throws IOException {
         Path path = directory.resolve(TENSORS);
@@ -150,7 +150,7 @@ public final class AdapterDirectory {
         }
     }
 
-    /** A file that lost tensors would otherwise be merged in part. */
+    /** Otherwise a file with missing tensors would be merged in part. */
     private void requireAllTargets(List<WholeTensor> adapted) {
         JsonNode targets = config.at("target_modules");
         for (JsonNode target : targets.isArray() ? targets : List.<JsonNode>of()) {

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * An adapter to be written as PEFT lays one out, in a directory that was not there before: {@code adapter_config.json} and
+ * Writes an adapter in PEFT's layout to a new directory: {@code adapter_config.json} and
  * {@code adapter_model.safetensors}, in the type that the adapter's values are, bit for bit. Used once.
  */
 public final class AdapterExport {
@@ -42,8 +42,8 @@ public final class AdapterExport {
      * Writes it.
      *
      * @param directory must not be there
-     * @param card what {@code README.md} says
-     * @throws CheckpointException if the directory is there
+     * @param card contents of {@code README.md}
+     * @throws CheckpointException if the directory exists
      */
     public void to(Path directory, String card) throws IOException {
         NewDirectory.write(directory, partial -> {

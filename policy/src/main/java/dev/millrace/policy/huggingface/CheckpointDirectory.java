@@ -68,13 +68,13 @@ public final class CheckpointDirectory {
     private final int maxTensorElements;
     private final boolean valueHead;
 
-    /** A decoder whose tensors are cut only where no buffer holds them. */
+    /** Opens a decoder whose tensors are split only if no buffer holds them. */
     public CheckpointDirectory(Path directory) {
         this(directory, TensorSpec.MOST_ELEMENTS, false);
     }
 
     /**
-     * A decoder in tensors as a run has them.
+     * Opens a decoder with the tensor limit of a run.
      *
      * @param maxTensorElements limit of the shape that is read; files always hold every tensor as a whole
      * @param valueHead whether the shape that is read has one
@@ -95,7 +95,7 @@ public final class CheckpointDirectory {
         return HuggingFaceConfig.read(source, config(), maxTensorElements).withValueHead(valueHead);
     }
 
-    /** What files hold of a decoder. */
+    /** Shape of the decoder in the files. */
     static List<WholeTensor> stored(DecoderShape shape) {
         return shape.withValueHead(false).wholes();
     }
@@ -148,7 +148,7 @@ public final class CheckpointDirectory {
             return JSON.readTree(text);
         } catch (JsonProcessingException e) {
             throw new CheckpointException(path + " is not JSON: " + e.getOriginalMessage(), e);
-        } catch (IOException e) { // of bytes that are no text, since nothing is read here
+        } catch (IOException e) { // of placeholder bytes, since nothing is read here
             throw new CheckpointException(path + " is not JSON: " + e.getMessage(), e);
         }
     }
@@ -156,13 +156,13 @@ public final class CheckpointDirectory {
     /**
      * Reads description and tensors.
      *
-     * @throws CheckpointException if a tensor is missing, has another shape, is none of the decoder's, or has a number that is not
-     *     finite
+     * @throws CheckpointException if a tensor is missing, has another shape, is not part of the decoder, or has a
+     * number that is not finite
      */
     public Weights load() throws IOException {
         DecoderShape shape = shape();
         try (Tensors tensors = new Tensors(shape)) {
-            Weights weights = Weights.zeros(shape); // only now, when files of that size are there
+            Weights weights = Weights.zeros(shape); // only now, since the files' size is verified
             for (WholeTensor whole : stored(shape)) {
                 for (int piece = 0; piece < whole.pieces().size(); piece++) {
                     FloatBuffer values =
@@ -176,7 +176,8 @@ public final class CheckpointDirectory {
     }
 
     /**
-     * Reads everything and keeps nothing: whether {@link #load} would succeed, with the memory of the largest tensor.
+     * Reads everything and discards it, to check whether {@link #load} would succeed, with the memory of the largest
+     * tensor.
      *
      * @throws CheckpointException as {@link #load}
      */
@@ -225,7 +226,7 @@ public final class CheckpointDirectory {
     }
 
     /**
-     * Whether the files have every tensor in its shape and a type that can be read; their numbers are not looked at.
+     * Checks that the files have every tensor in its shape and a readable type, without reading the numbers.
      *
      * @throws CheckpointException if not
      */
@@ -233,16 +234,16 @@ public final class CheckpointDirectory {
         new Tensors(shape()).close();
     }
 
-    /** Where it lies. */
+    /** Returns the directory. */
     public Path path() {
         return directory;
     }
 
     /**
-     * Where and in which type each tensor lies, as the files' headers say; of any model that lies in such files.
+     * Position and type of each tensor from the files' headers; works for any model in such files.
      *
      * @return by tensor, in the order of files and of their headers
-     * @throws CheckpointException if a file is not what it must be
+     * @throws CheckpointException if a file is invalid
      */
     public Map<String, StoredTensor> layout() throws IOException {
         Map<String, StoredTensor> layout = new LinkedHashMap<>();
@@ -294,7 +295,7 @@ public final class CheckpointDirectory {
             }
         }
 
-        /** A tensor nobody reads is a part of the model we would silently leave out. */
+        /** An unread tensor would be a silently ignored part of the model. */
         private void refuseLeftOver() {
             Set<String> left = new TreeSet<>(fileOf.keySet());
             stored(shape).forEach(whole -> left.remove(whole.name()));
@@ -306,7 +307,7 @@ public final class CheckpointDirectory {
             }
         }
 
-        /** Reads one of the tensors that a whole one lies in. */
+        /** Reads one piece of a whole tensor. */
         void read(WholeTensor whole, int piece, FloatBuffer into) throws IOException {
             Objects.requireNonNull(fileOf.get(whole.name()))
                     .read(
@@ -316,7 +317,7 @@ public final class CheckpointDirectory {
                             into);
         }
 
-        /** A tied head stored once more is no part of its own, if it is the same: nothing to compare for any tensor but its embedding. */
+        /** A tied head that is stored again is accepted if it equals the embedding. */
         void requireSameHead(WholeTensor whole, int piece, FloatBuffer embedding) throws IOException {
             SafetensorsFile head = fileOf.get(HEAD);
             if (head == null || !shape.tiedHead() || !whole.name().equals(EMBEDDING)) {
@@ -360,7 +361,7 @@ public final class CheckpointDirectory {
                 StandardCopyOption.REPLACE_EXISTING);
     }
 
-    /** Which files of a directory hold the decoder: those that its index names, or all of their kind where there is none. */
+    /** Finds the files of a decoder: those that its index names, or all safetensors files without an index. */
     static final class CheckpointFiles {
         private static final String INDEX = "model.safetensors.index.json";
         private static final String SUFFIX = ".safetensors";
@@ -374,7 +375,7 @@ public final class CheckpointDirectory {
             this.directory = directory;
         }
 
-        /** @throws CheckpointException if there are none, or the index does not say what the files have */
+        /** @throws CheckpointException if there are none, or the index contradicts the files */
         List<Path> paths() throws IOException {
             Path index = directory.resolve(INDEX);
             if (!Files.exists(index, LinkOption.NOFOLLOW_LINKS)) {
@@ -399,7 +400,7 @@ public final class CheckpointDirectory {
                 String file = each.getValue().asText();
                 if (!each.getValue().isTextual() || !PLAIN_NAME.matcher(file).matches()) {
                     throw new CheckpointException(index + " gives " + each.getKey() + " the file " + each.getValue()
-                            + ", which is no name of a file beside it");
+                            + ", which is not the name of a file in the same folder");
                 }
                 tensorsOf.computeIfAbsent(file, absent -> new TreeSet<>()).add(each.getKey());
             }

@@ -78,7 +78,7 @@ public final class CheckpointExport {
     }
 
     /**
-     * As what the weights are in one file, with a config made from the shape.
+     * Exports in the weights' own type in one file, with a config made from the shape.
      *
      * @throws CheckpointException if no family's config describes the shape
      */
@@ -102,7 +102,7 @@ public final class CheckpointExport {
     }
 
     /**
-     * As another checkpoint lies: with its config, in its types and files, and with its tokenizer's files.
+     * Exports in the layout of another checkpoint: with its config, types, files and tokenizer files.
      *
      * @param begun of the same shape
      * @throws CheckpointException if it is of another shape, or cannot be read
@@ -140,7 +140,7 @@ public final class CheckpointExport {
         return new CheckpointExport(weights, found, layout, List.of(begun.path()), its.or(() -> type));
     }
 
-    /** Returns the same export with the tokenizer's files of a folder in place of those of the same name. */
+    /** Returns the same export with the tokenizer's files of a folder replacing those of the same name. */
     public CheckpointExport withCompanions(Path folder) {
         return new CheckpointExport(
                 weights,
@@ -178,8 +178,8 @@ public final class CheckpointExport {
      * Writes it.
      *
      * @param directory must not be there
-     * @param card what {@code README.md} says
-     * @throws CheckpointException if the directory is there, or a value is larger than its type holds; nothing is left then
+     * @param card contents of {@code README.md}
+     * @throws CheckpointException if the directory exists, or a value exceeds its type's range; nothing is left behind
      */
     public void to(Path directory, String card) throws IOException {
         NewDirectory.write(directory, partial -> {
@@ -200,7 +200,7 @@ public final class CheckpointExport {
     }
 
     /**
-     * Writes a new directory with {@value #DELTA}: what changed since an earlier version, bit by bit of the type. A
+     * Writes a new directory with {@value #DELTA}: the elements whose bits differ from an earlier version. A
      * tensor with changes is there as {@code NAME.indices} and {@code NAME.values}, or under its own name where that takes
      * fewer bytes.
      *
@@ -256,7 +256,7 @@ public final class CheckpointExport {
         }
     }
 
-    /** What is derived from the config is left out; a tied head that lay there once more does so again. */
+    /** Leaves out tensors derived from the config; repeats a tied head if the original did. */
     private Map<String, List<SafetensorsWriter.Tensor>> tensorsByFile() {
         Map<String, WholeTensor> wholes =
                 weights.shape().wholes().stream().collect(Collectors.toMap(WholeTensor::name, whole -> whole));

@@ -2,23 +2,23 @@ package dev.millrace.policy.huggingface;
 
 import com.fasterxml.jackson.databind.JsonNode;
 
-/** An object of a {@code config.json}, whose values are what they must be or are refused by key and value. */
+/** Reads an object of a {@code config.json} and refuses wrong values by key and value. */
 final class ConfigReader {
     private final String source;
     private final JsonNode json;
 
-    /** @param source what to call the object in a refusal */
+    /** @param source name of the object in messages */
     ConfigReader(String source, JsonNode json) {
         this.source = source;
         this.json = json;
     }
 
-    /** Whether the key is there and not null. */
+    /** Returns whether the key is there and not null. */
     boolean has(String key) {
         return json.hasNonNull(key);
     }
 
-    /** Whether the key says something: neither null, nor false, nor empty. */
+    /** Returns whether the key has a value that is not null, false or empty. */
     boolean isSet(String key) {
         JsonNode value = at(key);
         return has(key)
@@ -62,7 +62,7 @@ final class ConfigReader {
         return has(key) ? number(key) : byDefault;
     }
 
-    /** A fraction or a number of another size would otherwise become some other whole number. */
+    /** A fraction or an out-of-range number would otherwise be converted silently. */
     int integer(String key, int most) {
         return integer(key, 1, most);
     }

@@ -8,8 +8,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * A model family of Hugging Face's: what its {@code config.json} may say, and what it leaves unsaid. SmolLM and its second edition
- * are Llamas by their files.
+ * A model family of Hugging Face's: allowed and implied keys of its {@code config.json}. SmolLM and SmolLM2 have Llama
+ * files.
  *
  * @param modelType {@code model_type}
  * @param architecture the {@code architectures} entry with a language model head
@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
  * @param traits what holds for the family
  */
 record Family(String modelType, String architecture, Window window, Set<Trait> traits) {
-    /** What a family has, or its config may say. */
+    /** Traits of a family, or allowed keys of its config. */
     enum Trait {
         /** {@code num_key_value_heads} may be left out, for as many as query heads; other readers would take their own number. */
         KEY_HEADS_DEFAULT,
@@ -39,7 +39,7 @@ record Family(String modelType, String architecture, Window window, Set<Trait> t
     enum Window {
         /** None; {@code sliding_window} must be left out. */
         NONE,
-        /** None; {@code sliding_window} says nothing while {@code use_sliding_window} is false, as it must be. */
+        /** None; {@code sliding_window} has no effect while {@code use_sliding_window} is false, which is required. */
         OFF,
         /** All of them, by {@code sliding_window}, unless that is null. */
         ALL,
@@ -47,7 +47,7 @@ record Family(String modelType, String architecture, Window window, Set<Trait> t
         UPPER
     }
 
-    /** A shape that several describe is written as the first of them. */
+    /** A shape that several families describe is written as the first of them. */
     static final List<Family> ALL = List.of(
             new Family(
                     "llama",

@@ -28,7 +28,7 @@ final class HuggingFaceConfig {
 
     private static final String EXPERTS = "num_experts";
     private static final String NO_EXPERTS = "mixtures of experts are supported for qwen3_moe only";
-    /** Keys that other decoders have, with what they mean: allowed only where they say that it is not so. */
+    /** Keys of unsupported features with their meaning: allowed only if they disable the feature. */
     private static final List<List<String>> FOREIGN = List.of(
             List.of(EXPERTS, NO_EXPERTS),
             List.of("num_local_experts", NO_EXPERTS),
@@ -56,7 +56,7 @@ final class HuggingFaceConfig {
             List.of("is_encoder_decoder", "encoders are not supported"),
             List.of("add_cross_attention", "attention to an encoder is not supported"));
 
-    /** Keys that are read, or that say nothing about the log-probs of a text: notes, training, generation. */
+    /** Keys that are read, or that do not affect log-probs: notes, training, generation. */
     private static final Set<String> KNOWN = Set.of(
             ("architectures attention_bias decoder_sparse_step dtype head_dim hidden_act hidden_size intermediate_size"
                             + " layer_types max_position_embeddings max_window_layers mlp_bias mlp_only_layers model_type"
@@ -90,8 +90,8 @@ final class HuggingFaceConfig {
     }
 
     /**
-     * @param source what to call the file in a refusal
-     * @param maxTensorElements of the shape, which no description says
+     * @param source name of the file in messages
+     * @param maxTensorElements of the shape; not part of the description
      */
     static DecoderShape read(String source, JsonNode json, int maxTensorElements) {
         return new HuggingFaceConfig(source, new ConfigReader(source, json), maxTensorElements).shape();
@@ -157,7 +157,7 @@ final class HuggingFaceConfig {
                             experts()),
                     maxTensorElements,
                     false);
-            shape.tensors(); // each must fit a buffer, and so must a row of what is cut
+            shape.tensors(); // each must fit a buffer, and so must a row of a split tensor
             return shape;
         } catch (IllegalArgumentException | ArithmeticException e) {
             throw new CheckpointException(source + ": " + e.getMessage(), e);
@@ -285,7 +285,7 @@ final class HuggingFaceConfig {
                 : Math.min(layers, config.integer("max_window_layers", 0, MOST_LAYERS));
     }
 
-    /** The list of newer files must say what the other keys say. */
+    /** The list in newer files must agree with the other keys. */
     private void requireLayerTypes(int window, int fullLayers, int layers) {
         if (!config.has("layer_types")) {
             return;

@@ -9,11 +9,11 @@ import java.util.Comparator;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/** A directory that appears whole or not at all, and never in the place of another. */
+/** Creates a directory atomically, and never replaces another. */
 final class NewDirectory {
     private NewDirectory() {}
 
-    /** Writes what belongs into it. */
+    /** Writes its contents. */
     @FunctionalInterface
     interface Content {
         void write(Path into) throws IOException;

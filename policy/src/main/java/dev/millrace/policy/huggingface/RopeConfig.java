@@ -42,7 +42,7 @@ public final class RopeConfig {
                     "mscale_all_dim",
                     "truncate"));
 
-    /** Those that say nothing of a scaling, so that an object with no others needs no type. */
+    /** Keys unrelated to scaling, so that an object with only these needs no type. */
     private static final Set<String> UNTYPED = Set.of(THETA, "partial_rotary_factor");
 
     private final ConfigReader config;
@@ -71,9 +71,9 @@ public final class RopeConfig {
     }
 
     /**
-     * The scaling that a {@code config.json}, or a text with the same keys, asks for.
+     * Reads the scaling of a {@code config.json}, or of a text with the same keys.
      *
-     * @param source what to call it in a refusal
+     * @param source its name in messages
      * @throws CheckpointException naming key and value that are not supported
      */
     public static RopeScaling scaling(String source, JsonNode config) {
@@ -81,7 +81,7 @@ public final class RopeConfig {
         return new RopeConfig(new ConfigReader(source, config), maxPositions, Integer.MAX_VALUE).scaling();
     }
 
-    /** Said in up to three places, which must agree. */
+    /** Given in up to three places, which must agree. */
     double theta() {
         OptionalDouble theta = OptionalDouble.empty();
         for (ConfigReader each : List.of(config, config.object(SCALING), config.object(PARAMETERS))) {
@@ -89,7 +89,7 @@ public final class RopeConfig {
                 double said = each.number(THETA);
                 if (theta.orElse(said) != said) {
                     throw each.refusal(
-                            THETA, "differs from the " + theta.getAsDouble() + " beside it; one of them is wrong");
+                            THETA, "differs from the " + theta.getAsDouble() + " next to it; one of them is wrong");
                 }
                 theta = OptionalDouble.of(said);
             }
@@ -132,7 +132,7 @@ public final class RopeConfig {
     private RopeScaling yarn() {
         int original = scaling.has(ORIGINAL) ? scaling.integer(ORIGINAL, mostPositions) : maxPositions;
         double factor = scaling.number("factor", (double) maxPositions / original);
-        // Zero means as much as no key, as in transformers.
+        // Zero means unset, as in transformers.
         double paper = scaling.number("mscale", 0) != 0 && scaling.number("mscale_all_dim", 0) != 0
                 ? sharpening(factor, "mscale") / sharpening(factor, "mscale_all_dim")
                 : RopeScaling.Yarn.paperFactor(factor);

@@ -53,7 +53,7 @@ final class SafetensorsFile implements AutoCloseable {
         this.dataStart = dataStart;
     }
 
-    /** @throws CheckpointException if its header is not what it must be; see {@link SafetensorsHeader} */
+    /** @throws CheckpointException if its header is invalid; see {@link SafetensorsHeader} */
     static SafetensorsFile open(Path path) throws IOException {
         if (!Files.isRegularFile(path)) {
             throw new CheckpointException(path + " is no regular file, so it holds no tensors");
@@ -92,7 +92,7 @@ final class SafetensorsFile implements AutoCloseable {
         return new TreeSet<>(entries.keySet());
     }
 
-    /** Refuses a tensor that is there and cannot be read as this one. */
+    /** Refuses an existing tensor with another shape or an unreadable type. */
     void require(String name, List<Long> dims) {
         SafetensorsHeader.Entry entry = entry(name);
         if (!entry.dims().equals(dims)) {
@@ -185,8 +185,8 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     /**
-     * What a safetensors file says of itself, checked whole before a tensor is read: every entry has a type, a shape and a place, what they
-     * say of its size agrees, and the places cover the file without a gap and without touching each other.
+     * Header of a safetensors file, validated before a tensor is read: every entry has a type, a shape and offsets of
+     * the same size, and the offsets cover the file without gaps or overlaps.
      */
     static final class SafetensorsHeader {
         private static final String METADATA = "__metadata__";
@@ -220,7 +220,7 @@ final class SafetensorsFile implements AutoCloseable {
         /**
          * One tensor's entry.
          *
-         * @param begin first byte, counted from where the tensors begin
+         * @param begin first byte, relative to the tensor data
          * @param end behind the last
          */
         record Entry(String type, List<Long> dims, long begin, long end) {}
@@ -235,8 +235,8 @@ final class SafetensorsFile implements AutoCloseable {
         /**
          * Reads it.
          *
-         * @param file what to call the file in a refusal
-         * @param dataBytes how many bytes the file has behind the header
+         * @param file name of the file in messages
+         * @param dataBytes number of bytes after the header
          * @return entries by name, in the header's order
          * @throws CheckpointException if the file is not what it must be
          */
@@ -272,9 +272,9 @@ final class SafetensorsFile implements AutoCloseable {
                 entries.put(name, entry(name, value));
             }
             if (parser.currentToken() != JsonToken.END_OBJECT || parser.nextToken() != null) {
-                throw new CheckpointException(
-                        file
-                                + " is no safetensors file: its header goes on behind its JSON object, where only spaces may be");
+                throw new CheckpointException(file
+                        + " is no safetensors file: its header continues after its JSON object, where only"
+                        + " spaces may be");
             }
         }
 
@@ -371,7 +371,7 @@ final class SafetensorsFile implements AutoCloseable {
             return new CheckpointException(file + ": " + name + " " + why);
         }
 
-        /** Enough of it to find it. */
+        /** Shortens a name for messages. */
         private static String shown(JsonNode node) {
             String text = node.toString();
             return text.length() <= 80 ? text : text.substring(0, 80) + "...";

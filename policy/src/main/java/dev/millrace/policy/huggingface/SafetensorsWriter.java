@@ -14,7 +14,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 
-/** Writes a file in the safetensors format; {@link SafetensorsFile} says how one looks. */
+/** Writes a file in the safetensors format; see {@link SafetensorsFile} for the layout. */
 final class SafetensorsWriter {
     private static final int LENGTH_BYTES = Long.BYTES;
     private static final int BLOCK_BYTES = 1 << 20;
@@ -46,7 +46,7 @@ final class SafetensorsWriter {
      * A tensor to write.
      *
      * @param type   F32, or F16 or BF16, to which values are rounded, ties to even
-     * @param values one behind the other, each from position to limit; not changed
+     * @param values concatenated, each from position to limit; not changed
      */
     record Tensor(String name, List<Long> dims, String type, List<FloatBuffer> values) implements Entry {
         /** Returns a whole tensor, joined from the pieces that hold it in the set. */
@@ -90,7 +90,7 @@ final class SafetensorsWriter {
             }
         }
 
-        /** @throws CheckpointException from the function, if a value is larger than the type holds */
+        /** @throws CheckpointException from the function, if a value exceeds the type's range */
         private ToBits toBits() {
             return switch (type) {
                 case "F32" -> Float::floatToRawIntBits;
@@ -108,28 +108,28 @@ final class SafetensorsWriter {
         }
     }
 
-    /** A value as a type has it, in the low bits. */
+    /** A value converted to a type, in the low bits. */
     @FunctionalInterface
     private interface ToBits {
         int of(float value);
     }
 
     /**
-     * The elements in which a tensor differs from an earlier one, in rising order: their places in the flattened tensor as
-     * {@code NAME.indices}, or their bits now as {@code NAME.values}.
+     * The elements that differ from an earlier tensor, in ascending order: their indices in the flattened tensor as
+     * {@code NAME.indices}, or their new bits as {@code NAME.values}.
      *
      * @param before of the same name, dims and type, in pieces of the same lengths
      * @param count  as {@link #count} gives it
      */
     record Changes(Tensor before, Tensor now, long count, boolean places) implements Entry {
-        /** In how many elements the bits differ. */
+        /** Number of elements whose bits differ. */
         static long count(Tensor before, Tensor now) throws IOException {
             long[] count = {0};
             scan(before, now, (place, bits) -> count[0]++);
             return count[0];
         }
 
-        /** Bytes of places and values together. */
+        /** Bytes of indices and values together. */
         static long bytes(Tensor now, long count) {
             return count * ((isLong(now) ? Long.BYTES : Integer.BYTES) + now.width());
         }
@@ -205,7 +205,7 @@ final class SafetensorsWriter {
         }
     }
 
-    /** @throws CheckpointException if a value is larger than the type holds */
+    /** @throws CheckpointException if a value exceeds the type's range */
     static void write(Path path, List<? extends Entry> entries) throws IOException {
         ObjectNode header = JSON.createObjectNode();
         header.putObject("__metadata__").put("format", "pt");

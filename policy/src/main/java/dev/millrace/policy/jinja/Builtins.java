@@ -22,7 +22,7 @@ import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/** The functions, methods, filters and tests of chat templates; what is not here is refused by its name. */
+/** Functions, methods, filters and tests of chat templates; unsupported ones are refused by name. */
 final class Builtins {
     /** Methods that would change a value, which the sandbox refuses. */
     private static final Set<String> CHANGING = Set.of(
@@ -45,7 +45,7 @@ final class Builtins {
         this.interpreter = interpreter;
     }
 
-    /** Arguments of a call, by place or by name. */
+    /** Positional and keyword arguments of a call. */
     private static final class Given {
         private final String of;
         private final List<@Nullable Object> values;
@@ -204,7 +204,7 @@ final class Builtins {
         };
     }
 
-    /** Names of list methods that a dictionary has not. */
+    /** Names of list methods that a dictionary lacks. */
     private static boolean isKeyAlone(String name) {
         return !Set.of("clear", "pop", "update", "setdefault", "popitem").contains(name);
     }
@@ -566,7 +566,7 @@ final class Builtins {
         return new Undefined("filter " + name + " has nothing to choose from");
     }
 
-    /** As Jinja's, not Python's: a letter behind a blank or one of -([{< is a capital. */
+    /** As in Jinja, not Python: capitalizes a letter after a blank or one of -([{<. */
     private static String titled(String text) {
         StringBuilder out = new StringBuilder();
         boolean isFirst = true;
@@ -593,7 +593,7 @@ final class Builtins {
         return joined.toString();
     }
 
-    /** What a dotted attribute of a value is; the value itself where there is no attribute. */
+    /** Resolves a dotted attribute of a value; the value itself without an attribute. */
     private Function<@Nullable Object, @Nullable Object> attribute(@Nullable Object path, @Nullable Object otherwise) {
         if (path == null) {
             return value -> value;

@@ -4,19 +4,19 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** One expression of Jinja, which names nothing but what it is given. Immutable and thread-safe. */
+/** A Jinja expression over given names. Immutable and thread-safe. */
 public final class ExpressionTemplate {
     private final Node.Expression expression;
     private final Set<String> names;
 
-    /** @throws TemplateException if it is no expression */
+    /** @throws TemplateException if it is not an expression */
     public ExpressionTemplate(String text) {
         Parser parser = new Parser(Lexer.ofExpression(text));
         this.expression = parser.wholeExpression();
         this.names = Set.copyOf(parser.mentioned());
     }
 
-    /** What it names, functions included. */
+    /** Returns the names that it uses, including functions. */
     public Set<String> names() {
         return names;
     }
@@ -24,7 +24,7 @@ public final class ExpressionTemplate {
     /**
      * Its value: null, a boolean, a long, a double, a string, a list or a map.
      *
-     * @throws TemplateException if it fails, or asks a map for a key that it has not
+     * @throws TemplateException if it fails, or reads a missing key of a map
      */
     public @Nullable Object value(Map<String, ?> values) {
         try {

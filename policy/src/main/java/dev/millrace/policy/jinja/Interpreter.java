@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Renders one program once. Names that a loop, a macro or a block with a body sets are its own; those of {@code if} are not. */
 final class Interpreter {
-    /** What Jinja has and this has not; a template that asks whether it is there would print something else. */
+    /** Jinja features that are not supported; a template that tests for them would render differently. */
     private static final Set<String> NOT_HERE = Set.of("self", "cycler", "joiner", "lipsum");
 
     private static final int DEEPEST_CALL = 50;
@@ -28,12 +28,12 @@ final class Interpreter {
     private StringBuilder out = new StringBuilder();
     private int calls;
 
-    /** @param strict whether a key that a dictionary has not is refused */
+    /** @param strict whether missing dictionary keys are refused */
     Interpreter(boolean strict) {
         this.strict = strict;
     }
 
-    /** Names and what they are; those outside are seen through. */
+    /** A scope of names with access to the enclosing scope. */
     private static final class Scope {
         private final @Nullable Scope outer;
         private final Map<String, @Nullable Object> names = new HashMap<>();
@@ -147,7 +147,7 @@ final class Interpreter {
         Object run();
     }
 
-    /** Adds this line to an error from within that names none. */
+    /** Adds this line to an error that names none. */
     private static <T> T located(Work<T> work, int line) {
         try {
             return work.run();
@@ -522,7 +522,7 @@ final class Interpreter {
                 filter.name(), of, positional(filter.arguments(), scope), named(filter.arguments(), scope));
     }
 
-    /** A method before a key, as Jinja looks. */
+    /** Looks up a method before a key, like Jinja. */
     @Nullable
     Object attribute(@Nullable Object of, String name) {
         if (name.startsWith("_")) {

@@ -7,12 +7,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * Cuts a program into data and the tokens of its code, as Jinja does with {@code trim_blocks} and {@code lstrip_blocks}: the line end
- * behind a block or comment goes, as do the blanks before one that begins its line; {@code -} takes all blanks on its side and
- * {@code +} none. Used by one thread, once.
+ * Cuts a program into data and the tokens of its code, as Jinja does with {@code trim_blocks} and {@code
+ * lstrip_blocks}: drops the line end after a block or comment, and the blanks before one that begins its line; {@code
+ * -} strips all blanks on its side and {@code +} none. Used by one thread, once.
  */
 final class Lexer {
-    /** What a token is. */
+    /** Kind of token. */
     enum Kind {
         DATA,
         BLOCK_BEGIN,
@@ -39,7 +39,7 @@ final class Lexer {
         }
     }
 
-    /** The deepest that brackets or blocks may be nested, so that neither parsing nor rendering runs out of stack. */
+    /** Largest nesting of brackets or blocks, so that neither parsing nor rendering overflows the stack. */
     static final int DEEPEST = 64;
 
     private static final Pattern BLANKS = Pattern.compile("\\s+", Pattern.UNICODE_CHARACTER_CLASS);
@@ -58,14 +58,14 @@ final class Lexer {
     private final List<Token> tokens = new ArrayList<>();
     private int at;
     private int line = 1;
-    /** Whether what was read last ended with a line end. */
+    /** True if the last token read ended with a line end. */
     private boolean beginsLine = true;
 
     private Lexer(String source) {
         this.source = source;
     }
 
-    /** Of a program: one line end at its end is none of it, and every line end is one character. */
+    /** Normalizes a program: drops one trailing line end, and makes every line end one character. */
     static List<Token> ofTemplate(String program) {
         String text = program.replace("\r\n", "\n").replace('\r', '\n');
         Lexer lexer = new Lexer(text.endsWith("\n") ? text.substring(0, text.length() - 1) : text);
@@ -163,7 +163,7 @@ final class Lexer {
         skipBehind(sign);
     }
 
-    /** What an end of code takes with it: all blanks, or one line end. */
+    /** Skips what the end of a code block strips: all blanks, or one line end. */
     private void skipBehind(char sign) {
         if (sign == '-') {
             Matcher blanks = BLANKS.matcher(source).region(at, source.length());
@@ -285,14 +285,14 @@ final class Lexer {
                 }
                 out.append((char) Integer.parseInt(text.substring(i, end), 8));
                 i = end - 1;
-            } else if (escaped != '\n') { // which continues the line
+            } else if (escaped != '\n') { // line continuation
                 out.append('\\').append(escaped);
             }
         }
         return out.toString();
     }
 
-    /** Of an escape by digits or by name; half a character is none. */
+    /** Decodes a numeric or named escape; refuses half a surrogate pair. */
     private int codePoint(String escape) {
         try {
             int code = escape.startsWith("\\N{")

@@ -6,10 +6,10 @@ import org.jspecify.annotations.Nullable;
 
 /** The parts of a program. */
 sealed interface Node {
-    /** What makes text or changes names. */
+    /** A statement: renders text or changes names. */
     sealed interface Statement extends Node {}
 
-    /** What has a value. */
+    /** An expression. */
     sealed interface Expression extends Node {}
 
     record Data(String text) implements Statement {}
@@ -46,17 +46,17 @@ sealed interface Node {
     record Macro(String name, Parameters parameters, List<Statement> body, java.util.Set<String> mentioned)
             implements Statement {}
 
-    /** @param caller what the called macro may call */
+    /** @param caller macro that the called macro may call */
     record CallBlock(Macro caller, Call call) implements Statement {}
 
     record Break() implements Statement {}
 
     record Continue() implements Statement {}
 
-    /** @param defaults of the last of the names */
+    /** @param defaults of the last names */
     record Parameters(List<String> names, List<Expression> defaults) {}
 
-    /** What is assigned to: a name, an attribute of a namespace, or several of these. */
+    /** Target of an assignment: a name, an attribute of a namespace, or several of these. */
     sealed interface Target {
         record Name(String name) implements Target {}
 
@@ -103,7 +103,7 @@ sealed interface Node {
 
     record Binary(String operator, Expression left, Expression right, int line) implements Expression {}
 
-    /** {@code a < b < c}: each holds, and each operand is found once. */
+    /** {@code a < b < c}: all must hold; each operand is evaluated once. */
     record Compare(Expression first, List<String> operators, List<Expression> others, int line) implements Expression {}
 
     /** @param otherwise null where the condition has no else */

@@ -16,7 +16,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/** Makes parts of tokens, with Jinja's precedence. Used by one thread, once. */
+/** Parses tokens into nodes, with Jinja's precedence. Used by one thread, once. */
 final class Parser {
     private static final Set<String> COMPARISONS = Set.of("==", "!=", "<", "<=", ">", ">=");
 
@@ -106,7 +106,7 @@ final class Parser {
                 token.line());
     }
 
-    /** Up to a block that begins with one of these words, which is left where it is, behind its begin. */
+    /** Parses up to a block that begins with one of these words, and stops before the word. */
     private List<Statement> statements(Set<String> ends) {
         if (++depth > Lexer.DEEPEST) {
             throw new TemplateException("its blocks are nested more than " + Lexer.DEEPEST + " deep", now().line());
@@ -142,7 +142,7 @@ final class Parser {
         }
     }
 
-    /** The body of a block up to its end, and behind it. */
+    /** Parses the body of a block and its end. */
     private List<Statement> body(String end) {
         expect(Kind.BLOCK_END);
         List<Statement> body = statements(Set.of(end));

@@ -8,7 +8,10 @@ import java.util.Locale;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
-/** Python's texts: what counts as blank, how values are written, and the methods that have no twin in Java. Lengths and places are in code points. */
+/**
+ * Python's strings: white space, formatting, and methods without a Java equivalent. Lengths and indices are in code
+ * points.
+ */
 final class PyText {
     private PyText() {}
 
@@ -46,7 +49,7 @@ final class PyText {
         return all;
     }
 
-    /** @param most how often at most; below 0 for always */
+    /** @param most largest number of splits; unlimited below 0 */
     static List<Object> split(String text, String by, long most) {
         List<Object> parts = new ArrayList<>();
         int from = 0;

@@ -10,23 +10,25 @@ import org.jspecify.annotations.Nullable;
 public final class Template {
     private final List<Statement> program;
 
-    /** @throws TemplateException if it cannot be read, or has a part that is not supported */
+    /** @throws TemplateException if it cannot be parsed, or uses an unsupported feature */
     public Template(String program) {
         this.program = new Parser(Lexer.ofTemplate(program)).template();
     }
 
-    /** A function for a program to call, with its arguments by place; what it refuses by IllegalArgumentException the program is refused for. */
+    /**
+     * A function that a program may call with positional arguments; its IllegalArgumentException fails the rendering.
+     */
     public interface Function {
         @Nullable
         Object call(List<@Nullable Object> arguments);
     }
 
     /**
-     * The text that it makes.
+     * Renders the text.
      *
      * @param values by name: null, booleans, numbers, strings, lists and maps of these, and {@link Function}s
-     * @throws TemplateException.RaisedException if it refuses the values itself
-     * @throws TemplateException if it cannot be rendered as Jinja would, or within its bounds
+     * @throws TemplateException.RaisedException if the program raises an error
+     * @throws TemplateException if it cannot be rendered like Jinja, or exceeds its bounds
      */
     public String render(Map<String, ?> values) {
         try {

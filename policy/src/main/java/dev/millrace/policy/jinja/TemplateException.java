@@ -1,6 +1,6 @@
 package dev.millrace.policy.jinja;
 
-/** A program that cannot be read or rendered; the sentence names the line. */
+/** A program cannot be parsed or rendered; the message names the line. */
 public class TemplateException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
@@ -12,7 +12,7 @@ public class TemplateException extends RuntimeException {
         super(sentence + " (line " + line + ")");
     }
 
-    /** The program itself refuses what it is given, by {@code raise_exception}. */
+    /** The program called {@code raise_exception}. */
     public static final class RaisedException extends TemplateException {
         private static final long serialVersionUID = 1;
 

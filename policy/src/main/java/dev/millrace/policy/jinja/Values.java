@@ -10,13 +10,13 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Python's values in Java's: null is None; booleans, longs, doubles, strings, lists and maps with keys of these are themselves; the rest
- * is here. What Python refuses is refused.
+ * Python's values in Java's: null is None; booleans, longs, doubles, strings, lists and maps with keys of these map
+ * directly; other types are here. Operations that fail in Python fail here.
  */
 final class Values {
-    /** Of a text, and of all that is written. */
+    /** Limit of a text and of the whole output. */
     static final int MOST_CHARACTERS = 1_000_000;
-    /** Of a list. */
+    /** Limit of a list. */
     static final int MOST_ELEMENTS = 100_000;
 
     private static final int MOST_STEPS = 2_000_000;
@@ -26,12 +26,12 @@ final class Values {
 
     private static final int CHARACTERS_OF_A_STEP = 256;
 
-    /** Of what this thread renders: every comparison and copy counts, wherever it is made. */
+    /** Steps of this thread's rendering: every comparison and copy counts. */
     private static final ThreadLocal<long[]> STEPS = ThreadLocal.withInitial(() -> new long[1]);
 
     private Values() {}
 
-    /** This thread begins to render something else. */
+    /** Resets the counter for a new rendering on this thread. */
     static void beginCounting() {
         STEPS.get()[0] = 0;
     }
@@ -45,7 +45,7 @@ final class Values {
         }
     }
 
-    /** Counts what it takes to go over a value once. */
+    /** Counts one pass over a value. */
     static void spendOn(@Nullable Object value) {
         if (value instanceof String text) {
             spend(text.length() / CHARACTERS_OF_A_STEP);
@@ -60,7 +60,7 @@ final class Values {
         }
     }
 
-    /** A name or key that nothing has: empty where it is written or gone through, and refused otherwise. */
+    /** An undefined name or key: empty when printed or iterated, an error otherwise. */
     record Undefined(String what) {
         TemplateException refused() {
             return new TemplateException(what);
@@ -72,7 +72,7 @@ final class Values {
     /** Keys, values or items of a dictionary. */
     record View(String kind, List<@Nullable Object> items) {}
 
-    /** What filters such as {@code map} give: gone through once, without length and places, and always true. */
+    /** Result of filters such as {@code map}: iterated once, without length and index, and always true. */
     static final class Generator {
         private final Iterator<@Nullable Object> left;
 
@@ -85,10 +85,10 @@ final class Values {
         }
     }
 
-    /** What {@code namespace()} makes: the one thing that a program may change. */
+    /** Result of {@code namespace()}, the only mutable value. */
     record Namespace(Map<String, @Nullable Object> attributes) {}
 
-    /** What can be called. */
+    /** A callable. */
     interface Callable {
         @Nullable
         Object call(List<@Nullable Object> arguments, Map<String, @Nullable Object> named);
@@ -263,7 +263,7 @@ final class Values {
                 : new TemplateException(what + " of " + type(value));
     }
 
-    /** What a loop goes through. */
+    /** Returns the items that a loop iterates. */
     static List<@Nullable Object> items(@Nullable Object value) {
         spendOn(value);
         if (value instanceof Undefined) {
@@ -367,7 +367,7 @@ final class Values {
         return true;
     }
 
-    /** Below, at or above 0 as a is below, equal to or above b. */
+    /** Negative, 0 or positive if a is below, equal to or above b. */
     static int compare(@Nullable Object a, @Nullable Object b) {
         spend(1);
         if (isNumber(a) && isNumber(b)) {
@@ -401,7 +401,7 @@ final class Values {
         throw new TemplateException("there is no order of " + type(a) + " and " + type(b));
     }
 
-    /** What may be a key, as what Python can hash. */
+    /** Checks that a value may be a key, as Python's hashable. */
     static @Nullable Object key(@Nullable Object value) {
         spend(1);
         if (value instanceof Tuple tuple) {

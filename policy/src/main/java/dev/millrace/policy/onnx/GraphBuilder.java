@@ -28,7 +28,7 @@ import java.util.stream.Collectors;
  * of the graph it is inside of; constants always live in the outermost graph, once each. Not thread-safe.
  */
 public final class GraphBuilder {
-    /** Everything we emit exists in this operator set, and every runtime of the last years has kernels for it. */
+    /** This operator set has every operator used here and is supported by all recent runtimes. */
     private static final long OPERATOR_SET = 18;
 
     private static final long IR_VERSION = 8;
@@ -50,7 +50,10 @@ public final class GraphBuilder {
         this(name, false);
     }
 
-    /** @param onDevice whether it is to run on a device other than the CPU: {@link Operators} writes what is fast there */
+    /**
+     * @param onDevice whether it runs on a device other than the CPU: {@link Operators} then emits nodes that are fast
+     * there
+     */
     public GraphBuilder(String name, boolean onDevice) {
         this.name = name;
         this.onDevice = onDevice;
@@ -72,7 +75,7 @@ public final class GraphBuilder {
         return new GraphBuilder(bodyName, this);
     }
 
-    /** A value the caller feeds; its axes that are one plain symbol define that symbol's length for the whole graph. */
+    /** A graph input; an axis that is a single symbol defines the symbol's length for the whole graph. */
     public Value input(String inputName, ElementType type, Shape shape) {
         return input(new Value(inputName, type, shape));
     }
@@ -137,7 +140,7 @@ public final class GraphBuilder {
         return ByteBuffer.allocate(bytes).order(ByteOrder.LITTLE_ENDIAN);
     }
 
-    /** The length of a symbolic axis when the graph runs, as int64 [1]; read off the input that defines the symbol. */
+    /** The run-time length of a symbolic axis, as int64 [1]; read from the input that defines the symbol. */
     Value length(String symbol) {
         Value known = root.lengths.get(symbol);
         if (known != null) {
@@ -186,12 +189,12 @@ public final class GraphBuilder {
         return nodes.size();
     }
 
-    /** As much of this graph as computes some of its values, by the names that they are to have outside. */
+    /** Extracts the part of this graph that computes some values, given their output names. */
     public GraphPart part(String partName, Map<String, Value> results) {
         return GraphPart.of(this, partName, results, Set.of());
     }
 
-    /** All of this graph that its outputs are computed of. */
+    /** Extracts the part of this graph that its outputs depend on. */
     public GraphPart whole() {
         return part(name, outputs);
     }

@@ -17,9 +17,9 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * As much of a graph as computes some of its values out of others: a graph that can be run by itself. Immutable.
+ * A part of a graph that computes some values from others and can run separately. Immutable.
  *
- * <p>Loops have bodies that read values around them, which is not followed: a part has none.
+ * <p>A part contains no loops, because their bodies read outer values.
  */
 public final class GraphPart {
     private final String name;
@@ -48,9 +48,9 @@ public final class GraphPart {
     public record Cut(GraphPart first, GraphPart second, List<Value> kept) {}
 
     /**
-     * What computes some values.
+     * Extracts the part that computes some values.
      *
-     * @param outputs by the names that they are to have outside; each computed in the graph
+     * @param outputs values by output name; each computed in the graph
      * @param given   values that are inputs of the part, computed elsewhere
      */
     static GraphPart of(GraphBuilder graph, String name, Map<String, Value> outputs, Set<Value> given) {
@@ -133,12 +133,12 @@ public final class GraphPart {
         return producers;
     }
 
-    /** What must be fed, in no particular order; none is without use. */
+    /** Inputs in no particular order; all are used. */
     public List<String> inputs() {
         return inputs.stream().map(Value::name).toList();
     }
 
-    /** Names of what it computes. */
+    /** Names of the outputs. */
     public Set<String> outputs() {
         return Set.copyOf(outputs.keySet());
     }
@@ -158,7 +158,7 @@ public final class GraphPart {
      * the memory of the viewed value. An elementwise operator overwrites an operand that has no further reader.
      *
      * @param lengths   of the symbols of the axes
-     * @param elsewhere outputs that are written into memory of the caller's
+     * @param elsewhere outputs that are written into the caller's memory
      */
     public long peakBytes(Map<String, Long> lengths, Predicate<String> elsewhere) {
         return new PeakMemory(nodes, inputs, outputs, lengths, elsewhere).bytes();
@@ -171,7 +171,7 @@ public final class GraphPart {
                 .sum();
     }
 
-    /** Goes through the nodes of a graph and adds up what is in memory. Used once. */
+    /** Walks the nodes of a graph and adds up live memory. Used once. */
     static final class PeakMemory {
         /** Operators whose result is their first operand under another shape. */
         private static final Set<String> VIEWS = Set.of("Reshape", "Squeeze", "Unsqueeze", "Identity");
@@ -277,7 +277,7 @@ public final class GraphPart {
             }
         }
 
-        /** What is put together of parts may have an axis whose length nobody says: it is as large as these. */
+        /** Size of a concatenation, whose axis may be unknown: the sum of its operands. */
         private long size(Node node, Value output) {
             return node.operator().equals("Concat")
                     ? node.inputs().stream()

@@ -4,7 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A loop in a graph: a body that runs a number of times, handing states on and leaving one result per iteration.
+ * A loop in a graph: a body that runs a number of times, passes states on and produces one result per iteration.
  *
  * @param states  final values of the states, in the order they were given
  * @param results one per result of the body, with the iterations stacked along a new axis 0
@@ -12,7 +12,7 @@ import java.util.List;
 public record Loop(List<Value> states, List<Value> results) {
 
     /**
-     * A state that is handed from iteration to iteration.
+     * A state that is passed from iteration to iteration.
      *
      * @param initial value before the first
      * @param inside  its shape within an iteration, which may differ from the initial one
@@ -39,7 +39,7 @@ public record Loop(List<Value> states, List<Value> results) {
      * Appends a loop.
      *
      * @param trips      int64 scalar
-     * @param iterations what the length of the stacked results is called
+     * @param iterations symbol of the stacked results' length
      */
     public static Loop append(GraphBuilder graph, Value trips, Dim iterations, List<State> states, Body body) {
         GraphBuilder inside = graph.body("body");

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /**
- * Appends operators to a graph and works out the shape of what they produce.
+ * Appends operators to a graph and infers the shape of their results.
  *
  * <p>Axes may be negative, counted from the end. Operand shapes that do not fit are refused here, with both shapes, rather
  * than by the runtime when the graph is loaded.
@@ -158,7 +158,7 @@ public final class Operators {
         return gemm(List.of(a, b), transposeA, transposeB);
     }
 
-    /** {@code a' b' + bias} of two matrices and what is added to the product: a row to every row, or as much as there is of it. */
+    /** {@code a' b' + bias} of two matrices; bias is a row added to every row, or a whole matrix. */
     public Value gemm(Value a, Value b, Value bias, boolean transposeA, boolean transposeB) {
         return gemm(List.of(a, b, bias), transposeA, transposeB);
     }
@@ -207,7 +207,7 @@ public final class Operators {
                 Attribute.of("perm", permutation));
     }
 
-    /** The same elements under other axes; lengths that are known only at run time are read off the graph's inputs. */
+    /** The same elements under other axes; lengths known only at run time are read from the graph's inputs. */
     public Value reshape(Value x, Shape target) {
         if (!x.shape().product().equals(target.product())) {
             throw new IllegalArgumentException("cannot reshape " + x + " into " + target);
@@ -291,7 +291,10 @@ public final class Operators {
                 x.shape().with(axis, Dim.of(before + x.dim(axis).length() + after)));
     }
 
-    /** Rows of zeros behind those of a matrix; how many there are then is given, since sums of unknown lengths have no name. */
+    /**
+     * Appends rows of zeros to a matrix; the resulting row count is given, since sums of unknown lengths have no
+     * symbol.
+     */
     public Value padRows(Value x, long count, Dim padded) {
         return append(
                 "Pad",
@@ -300,7 +303,7 @@ public final class Operators {
                 x.shape().with(0, padded));
     }
 
-    /** All rows but the last ones; how many these are is given. */
+    /** All rows except the last ones; their number is given. */
     public Value dropRows(Value x, long count, Dim left) {
         return slice(x, 0, 0, -count, left);
     }
@@ -372,7 +375,8 @@ public final class Operators {
     }
 
     /**
-     * Rows of {@code data} behind axes that indices name: {@code indices [.., k]}, one for each of the first k axes.
+     * Gathers rows of {@code data} by indices of its leading axes: {@code indices [.., k]}, one for each of the first k
+     * axes.
      *
      * @return [.., the axes behind the first k]
      */
@@ -380,7 +384,7 @@ public final class Operators {
         return append("GatherND", List.of(data, indices), data.type(), rows(data, indices));
     }
 
-    /** {@code data} with the rows replaced that {@code indices [.., k]} name; of a row that is named twice, either. */
+    /** {@code data} with the rows at {@code indices [.., k]} replaced; for repeated indices either value. */
     public Value scatterRows(Value data, Value indices, Value updates) {
         if (!rows(data, indices).equals(updates.shape())) {
             throw new IllegalArgumentException("rows of " + rows(data, indices) + " and updates of " + updates.shape());
@@ -415,7 +419,10 @@ public final class Operators {
 
     // ---- reductions and along one axis
 
-    /** Sums along axes. On a device, along the last one or all but that, products with ones: fifty times as fast as a reduction there. */
+    /**
+     * Sums along axes. On a device, sums along the last axis or all other axes are products with ones, fifty times as
+     * fast as a reduction.
+     */
     public Value reduceSum(Value x, boolean keepAxes, int... axes) {
         int rank = x.shape().rank();
         if (graph.onDevice() && x.type() == ElementType.FLOAT && rank > 1) {
@@ -498,7 +505,7 @@ public final class Operators {
                 .outputs();
     }
 
-    /** The elements for which a condition of the same shape holds, one after the other: [count]. */
+    /** The elements for which a condition of the same shape holds, flattened: [count]. */
     public Value compress(Value x, Value condition, Dim count) {
         Shape flat = Shape.of(x.shape().product());
         return append("Compress", List.of(reshape(x, flat), reshape(condition, flat)), x.type(), Shape.of(count));

@@ -57,7 +57,7 @@ public record Shape(List<Dim> dims) {
         return dims.stream().mapToLong(Dim::length).toArray();
     }
 
-    /** What numpy's rules make of two operands: aligned at the end, a length of 1 stretches. */
+    /** Broadcasts two shapes by numpy's rules. */
     public Shape broadcast(Shape other) {
         int rank = Math.max(rank(), other.rank());
         List<Dim> result = new ArrayList<>();

@@ -1,6 +1,6 @@
 package dev.millrace.policy.onnx;
 
-/** A named tensor in a graph: an input, a constant, or what a node produces. */
+/** A named tensor in a graph: an input, a constant, or a node's result. */
 public record Value(String name, ElementType type, Shape shape) {
 
     public Dim dim(int axis) {

@@ -5,7 +5,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The folders that a user's cache may be in. Readers must verify the files there, which may be removed at any time. */
+/** Candidate folders for a user's cache. Readers must verify the files there, which may be removed at any time. */
 public final class CacheFolders {
     private CacheFolders() {}
 

@@ -36,13 +36,13 @@ import java.util.zip.CheckedInputStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * ONNX Runtime's C API, called in place: the runtime's Java API has neither values on a device nor bindings.
+ * Binding of ONNX Runtime's C API: the runtime's Java API has neither device values nor I/O binding.
  *
- * <p>The API is a table of functions to which new ones are only appended; a function is known by its place there. The numbers are
+ * <p>The API is an append-only table of functions, addressed by index. The numbers are
  * those of {@code onnxruntime_c_api.h}. One environment for the process, never released. Thread-safe.
  */
 public final class Ort {
-    /** The oldest table that has all of the functions here in it, and the oldest runtime that was tried. */
+    /** The oldest API version with all functions used here, and the oldest tested runtime. */
     private static final int API_VERSION = 28;
 
     private static final int LOGS_ERRORS = 3;
@@ -146,7 +146,7 @@ public final class Ort {
         return environment;
     }
 
-    /** @throws OrtException with what the runtime says */
+    /** @throws OrtException with the runtime's message */
     void call(int function, @Nullable Object... arguments) {
         @Nullable Pointer status = function(function).invokePointer(arguments);
         if (status != null) {
@@ -156,7 +156,7 @@ public final class Ort {
         }
     }
 
-    /** A call whose last argument is where it writes the handle of what it made. */
+    /** A call whose last argument receives a new handle. */
     Pointer create(int function, @Nullable Object... arguments) {
         PointerByReference made = new PointerByReference();
         @Nullable Object[] all = new @Nullable Object[arguments.length + 1];
@@ -175,7 +175,7 @@ public final class Ort {
                 place, absent -> Function.getFunction(table.getPointer((long) absent * Native.POINTER_SIZE)));
     }
 
-    /** A text of C's, kept for ever: names of inputs, of outputs and of settings. */
+    /** A C string that is never freed: names of inputs, outputs and settings. */
     Pointer text(String text) {
         return texts.computeIfAbsent(text, absent -> {
             byte[] bytes = absent.getBytes(StandardCharsets.UTF_8);
@@ -186,7 +186,7 @@ public final class Ort {
         });
     }
 
-    /** Handles one behind the other. */
+    /** An array of handles. */
     static Memory array(List<Pointer> handles) {
         Memory memory = new Memory(Math.max(1, handles.size()) * (long) Native.POINTER_SIZE);
         for (int i = 0; i < handles.size(); i++) {
@@ -196,22 +196,22 @@ public final class Ort {
     }
 
     /**
-     * Finds ONNX Runtime's library, where it can be loaded without harm.
+     * Finds ONNX Runtime's library and checks that loading it is safe.
      *
-     * <p>Since 1.29 the library has a telemetry client on Linux. It copies the process' command line, and from some 4000 bytes on,
-     * which a class path reaches easily, it ends the process while the environment is made, without a word. The variable
-     * {@value #VARIABLE} keeps it from doing so; it must be set before the process starts.
+     * <p>Since 1.29 the library has a telemetry client on Linux. It copies the process's command line and crashes the
+     * process without a message if that has more than about 4000 bytes, as with a long class path. The variable {@value
+     * #VARIABLE} disables it; set it before the process starts.
      */
     static final class QuietRuntime {
         static final String VARIABLE = "ORT_DISABLE_TELEMETRY";
-        /** 3157 bytes were seen to work, and 4057 to end the process. */
+        /** 3157 bytes worked, 4057 crashed the process. */
         static final int MOST_BYTES = 3000;
 
         private static final Path COMMAND_LINE = Path.of("/proc/self/cmdline");
 
         private QuietRuntime() {}
 
-        /** @throws IllegalStateException where using it would end the process */
+        /** @throws IllegalStateException if using it would crash the process */
         static Path library() {
             require(System.getenv(VARIABLE), commandLineBytes());
             return NativeLibraries.runtime();
@@ -228,7 +228,7 @@ public final class Ort {
             }
         }
 
-        /** 0 where there is no such file; the library looks at it where there is. */
+        /** 0 without such a file; the library reads the file if it exists. */
         private static long commandLineBytes() {
             try {
                 return Files.exists(COMMAND_LINE) ? Files.readAllBytes(COMMAND_LINE).length : 0;
@@ -241,10 +241,10 @@ public final class Ort {
     /**
      * ONNX Runtime's native libraries in a folder that all processes of a user share.
      *
-     * <p>The jar has them inside, 27 MB, on a GPU ten times as much. They are unpacked once, into a folder that is named after what is in
-     * it, beneath {@code millrace} in the user's cache ({@code XDG_CACHE_HOME}, or {@code .cache} in the home folder); where that cannot
-     * be written, in the temporary folder. A file that a kill cut off is never used: files appear under their names whole, and are
-     * compared with the jar's checksums.
+     * <p>The jar contains 27 MB of them, ten times as much for a GPU. They are unpacked once, into a folder named after
+     * their contents, below {@code millrace} in the user's cache ({@code XDG_CACHE_HOME}, or {@code .cache} in the home
+     * folder); where that cannot be written, in the temporary folder. Partial files of a killed process are never used:
+     * files are renamed when complete, and compared with the jar's checksums.
      */
     static final class NativeLibraries {
         private static final System.Logger LOG = System.getLogger(NativeLibraries.class.getName());
@@ -253,7 +253,7 @@ public final class Ort {
 
         static final String PARTIAL = ".partial";
         private static final String PROVIDERS = "onnxruntime_providers_";
-        /** Where jars have them: Microsoft's for the CPU, and the one for CUDA 13. */
+        /** Locations in the jars: Microsoft's for the CPU, and the one for CUDA 13. */
         private static final List<String> INSIDE =
                 List.of("/ai/onnxruntime/native/%s/", "/org/bytedeco/onnxruntime/linux-x86_64-gpu/");
 
@@ -269,7 +269,7 @@ public final class Ort {
         }
 
         /**
-         * The runtime's library, with its providers beside it.
+         * The runtime's library, with its providers in the same folder.
          *
          * @throws IllegalStateException if there is none for this platform
          */
@@ -287,7 +287,7 @@ public final class Ort {
                             "there is no " + names(false).get(0) + " in " + folder + ", which " + PATH + " names"));
         }
 
-        /** What the library may be called, and with its providers. */
+        /** File names of the library and its providers. */
         private static List<String> names(boolean all) {
             List<String> names = new ArrayList<>();
             names.add(System.mapLibraryName("onnxruntime"));
@@ -392,7 +392,7 @@ public final class Ort {
             }
         }
 
-        /** What another user could write would run with our rights. */
+        /** Refuses a folder that another user could write, whose code would run with our rights. */
         private static void requireOwn(Path folder) throws IOException {
             if (!Files.getFileStore(folder).supportsFileAttributeView("posix")) {
                 return;
@@ -417,7 +417,7 @@ public final class Ort {
             removeHalves(folder);
             for (Map.Entry<String, URL> library : libraries.entrySet()) {
                 Path partial = Files.createTempFile(
-                        folder, library.getKey(), PARTIAL); // nobody else's, who may do the same now
+                        folder, library.getKey(), PARTIAL); // not another process's, which may be unpacking now
                 try (InputStream in = library.getValue().openStream()) {
                     Files.copy(in, partial, StandardCopyOption.REPLACE_EXISTING);
                 }
@@ -432,7 +432,7 @@ public final class Ort {
             }
         }
 
-        /** Of those who were killed while they unpacked. */
+        /** Leftovers of killed processes. */
         private static void removeHalves(Path folder) throws IOException {
             Instant before = Instant.now().minus(LEFT_AFTER);
             try (DirectoryStream<Path> halves = Files.newDirectoryStream(folder, "*" + PARTIAL)) {

@@ -4,7 +4,7 @@ import com.sun.jna.Pointer;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Whose memory a tensor lies in: the host's, or that of a CUDA device. Immutable and thread-safe. */
+/** Location of a tensor: host memory or a CUDA device. Immutable and thread-safe. */
 public final class Place {
     private static final int DEVICE_ALLOCATOR = 0;
     private static final int DEFAULT_MEMORY = 0;

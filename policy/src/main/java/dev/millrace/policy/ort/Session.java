@@ -30,9 +30,9 @@ public final class Session implements AutoCloseable {
      * @param cuda the device's ordinal; empty for the CPU
      * @param tf32 whether products of float32 on the device may use TF32
      * @param threads inside one operator
-     * @param plansMemory whether memory is planned for each size of the inputs that is seen
+     * @param plansMemory whether memory is planned for each input size
      * @param cpuArena whether freed memory of the host is kept for later calls
-     * @param entries the runtime's own, by name
+     * @param entries session configuration entries, by name
      * @param initializers by name, each declared in the graph as external; read while the graph is compiled
      */
     public record Options(
@@ -90,8 +90,7 @@ public final class Session implements AutoCloseable {
     private static void appendCuda(Ort ort, Pointer into, int ordinal, boolean tf32) {
         Pointer cuda = ort.create(Ort.CREATE_CUDA_OPTIONS);
         try {
-            // products of float32 are of float32 unless it is asked for, and the arena takes what is asked for, not the
-            // next power of two
+            // no TF32 unless requested, and the arena allocates the requested size, not the next power of two
             Map<String, String> settings = new LinkedHashMap<>();
             settings.put("device_id", Integer.toString(ordinal));
             settings.put("use_tf32", tf32 ? "1" : "0");
@@ -132,7 +131,7 @@ public final class Session implements AutoCloseable {
         return new Binding();
     }
 
-    /** Runs with these inputs; all outputs are new, and the host's. */
+    /** Runs with these inputs; all outputs are new, in host memory. */
     public Result run(Map<String, Tensor> inputs) {
         return run(inputs, outputs, Map.of(), Place.HOST);
     }
@@ -140,8 +139,8 @@ public final class Session implements AutoCloseable {
     /**
      * Runs.
      *
-     * @param wanted outputs that are new
-     * @param pinned outputs that are written into tensors
+     * @param wanted outputs to allocate
+     * @param pinned outputs to write into given tensors
      * @param place of the new ones
      */
     public Result run(Map<String, Tensor> inputs, Collection<String> wanted, Map<String, Tensor> pinned, Place place) {
@@ -153,7 +152,7 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** What a graph reads and writes, for as many runs as wanted. For one thread; close it before the session. */
+    /** Input and output bindings of a graph for any number of runs. For one thread; close it before the session. */
     public final class Binding implements AutoCloseable {
         private final Ort ort = Ort.get();
         private final Pointer binding = ort.create(Ort.CREATE_BINDING, session);
@@ -162,21 +161,21 @@ public final class Session implements AutoCloseable {
 
         private Binding() {}
 
-        /** What the graph reads is this tensor from now on; a value of the host is copied to a device here, at once. */
+        /** Binds an input to a tensor; a host value is copied to the device immediately. */
         public Binding input(String name, Tensor tensor) {
             ort.call(Ort.BIND_INPUT, binding, ort.text(name), tensor.value());
             inputs.put(name, tensor);
             return this;
         }
 
-        /** What the graph writes goes into this tensor, which may be one that it reads. */
+        /** Binds an output to a tensor, which may also be an input. */
         public Binding output(String name, Tensor tensor) {
             ort.call(Ort.BIND_OUTPUT, binding, ort.text(name), tensor.value());
             bound.put(name, tensor);
             return this;
         }
 
-        /** What the graph writes is a new tensor of each run. */
+        /** Lets each run allocate a new output tensor. */
         public Binding output(String name, Place place) {
             bound.put(name, place);
             return this;
@@ -185,7 +184,9 @@ public final class Session implements AutoCloseable {
         /** Returns the new tensors once they are all computed. */
         public Result run() {
             bound.forEach((name, to) -> {
-                if (to instanceof Place place) { // anew for each run, or the runtime would write into the last one's
+                if (to
+                        instanceof
+                        Place place) { // rebind for each run, or the runtime would overwrite the last run's output
                     ort.call(Ort.BIND_OUTPUT_TO_DEVICE, binding, ort.text(name), place.info());
                 }
             });
@@ -216,7 +217,7 @@ public final class Session implements AutoCloseable {
         }
     }
 
-    /** The tensors that a run made, by the outputs' names, closed together. */
+    /** Output tensors of a run by name, closed together. */
     public static final class Result implements AutoCloseable {
         private final Map<String, Tensor> tensors;
 

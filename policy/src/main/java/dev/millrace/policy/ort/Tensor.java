@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A value of a graph, in the memory of the host or of a device: made once, and bound as an input or as an output as often as
- * wanted. Closing it frees what the runtime allocated for it, and nothing of a buffer that it reads in place.
+ * wanted. Closing it frees memory allocated by the runtime, but not a buffer used in place.
  *
  * <p>Not thread-safe where it is written (bound as an output); any number of threads may read it.
  */
@@ -27,7 +27,7 @@ public final class Tensor implements AutoCloseable {
     private @Nullable Facts facts;
     private boolean closed;
 
-    /** What it is; asked for once of what the runtime made. */
+    /** Type and shape; queried once for runtime values. */
     private record Facts(int type, long[] dims) {
         long count() {
             return Arrays.stream(dims).reduce(1, Math::multiplyExact);
@@ -42,12 +42,12 @@ public final class Tensor implements AutoCloseable {
         this.facts = facts;
     }
 
-    /** A result of a run, which is now this one's to free. */
+    /** Takes ownership of a run's result. */
     static Tensor of(Pointer value, Place place) {
         return new Tensor(value, place, null, false, null);
     }
 
-    /** In place where the buffer is direct, else a copy; from the buffer's position on. */
+    /** Wraps a direct buffer in place, otherwise copies; from the buffer's position. */
     public static Tensor of(FloatBuffer values, long... dims) {
         if (values.isDirect()) {
             return inPlace(values, (long) values.position() * Float.BYTES, values.remaining(), ElementType.FLOAT, dims);
@@ -102,12 +102,12 @@ public final class Tensor implements AutoCloseable {
                         facts.type());
     }
 
-    /** The same values under other axes; this is the other's to close. */
+    /** The same values with another shape; the result takes ownership. */
     public Tensor shaped(long... dims) {
         return view(true, dims);
     }
 
-    /** The first values, in the same memory and under these axes; to be closed before this. */
+    /** A view of the first values with this shape; close it before this. */
     public Tensor view(long... dims) {
         return view(false, dims);
     }

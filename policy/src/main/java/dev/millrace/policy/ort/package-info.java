@@ -1,6 +1,5 @@
 /**
- * ONNX Runtime through its C API: graphs that are compiled for a device, tensors in its memory, and what of them a run reads and
- * writes.
+ * ONNX Runtime through its C API: sessions compiled for a device, tensors in its memory, and I/O bindings.
  */
 @NullMarked
 package dev.millrace.policy.ort;

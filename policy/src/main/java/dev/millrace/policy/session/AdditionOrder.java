@@ -18,7 +18,7 @@ final class AdditionOrder {
     /**
      * Waits until all earlier tickets have added to a part.
      *
-     * @throws CancellationException if one of them never will, or the thread is interrupted, whose flag stays set
+     * @throws CancellationException if one of them was cancelled, or the thread is interrupted; the flag stays set
      */
     synchronized void await(int part, int ticket) {
         while (failed || due[part] != ticket) {

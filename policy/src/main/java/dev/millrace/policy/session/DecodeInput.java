@@ -39,7 +39,7 @@ public final class DecodeInput {
         Arrays.fill(forced, UNSET);
     }
 
-    /** Lets a slot take the first {@code steps} steps of the call; each of them is then to be forced or sampled. */
+    /** Activates a slot for the first {@code steps} steps of the call; each must then be forced or sampled. */
     public void activate(int slot, int steps, Sampling sampling) {
         if (steps < 1 || steps > maxSteps) {
             throw new IllegalArgumentException("a slot takes at least 1 and at most " + maxSteps
@@ -49,7 +49,7 @@ public final class DecodeInput {
         this.samplings[slot] = sampling;
     }
 
-    /** The token of this step is given: of a prompt, or of an environment. */
+    /** Forces the token of this step, from a prompt or an environment. */
     public void force(int step, int slot, int token) {
         if (token < 0) {
             throw new IllegalArgumentException(
@@ -59,7 +59,7 @@ public final class DecodeInput {
     }
 
     /**
-     * The token of this step is drawn with a number in [0, 1); the same number draws the same token from the same
+     * Samples the token of this step with a number in [0, 1); the same number gives the same token for the same
      * distribution.
      */
     public void sample(int step, int slot, float uniform) {

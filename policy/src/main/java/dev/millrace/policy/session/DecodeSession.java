@@ -19,10 +19,10 @@ import java.util.stream.LongStream;
 /**
  * Generates for many sequences at once, one per slot, a few tokens per call: continuous batching.
  *
- * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either a forced
- * one (what an environment said) or a sampled one. Use {@link #prefill} for prompts and other long known text: it
- * appends many tokens at once and skips the head. The loop over the steps, the use of the key/value cache and the
- * sampling are in the graph: one call crosses into ONNX Runtime once.
+ * <p>Slots are independent. In every step of a call each active slot appends one token to its sequence, either forced
+ * (environment text) or sampled. Use {@link #prefill} for prompts and other long known text: it appends many tokens at
+ * once and skips the head. The loop over the steps, the use of the key/value cache and the sampling are in the graph:
+ * one call crosses into ONNX Runtime once.
  *
  * <p>Weights may change with every call. Sequences in flight keep the keys and values that earlier weights computed;
  * the new weights only compute the tokens appended from then on. Not thread-safe: one owner.
@@ -88,7 +88,7 @@ public final class DecodeSession implements AutoCloseable {
         this.slots = slots;
         this.capacityTokens = capacityTokens;
         this.tokensPerCall = tokensPerCall;
-        // a slot with fewer steps than the call computes on past its own end
+        // a slot with fewer steps than the call computes beyond its own end
         this.positions = new PositionTables(shape, Math.addExact(capacityTokens, tokensPerCall));
         this.prefillGraph = new Prefill.Graph(engine, shape, prepared);
         this.held = new HeldSlots(engine, shape, slots, capacityTokens, prefillGraph, positions);
@@ -118,7 +118,7 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /**
-     * Takes a slot's sequence back to its first tokens, for a caller that does not want what was appended after them.
+     * Truncates a slot's sequence to its first tokens.
      *
      * @param tokens   that stay, at least 1 and at most {@link #position}
      * @param lastToken the last of these; the session keeps keys and values, not tokens
@@ -154,8 +154,8 @@ public final class DecodeSession implements AutoCloseable {
     /**
      * Copies of the keys and values of a slot's first tokens. The slot keeps its own.
      *
-     * @param tokens at least 1 and fewer than {@link #position}: the last token of a sequence is fed with the step that asks what
-     *     follows it
+     * @param tokens at least 1 and fewer than {@link #position}: the last token of a sequence is fed by the step that
+     * predicts the next one
      */
     public HeldPrefix take(int slot, int tokens) {
         held.requireHeld(slot, tokens);
@@ -174,7 +174,7 @@ public final class DecodeSession implements AutoCloseable {
      */
     public void resume(int slot, HeldPrefix prefix, int tokens, int nextToken) {
         if (tokens < 1 || tokens > prefix.tokens() || tokens >= capacityTokens) {
-            throw new IllegalArgumentException("slot " + slot + " is to go on from " + tokens
+            throw new IllegalArgumentException("slot " + slot + " is to continue from " + tokens
                     + " tokens of a prefix of " + prefix.tokens() + ", and one more: capacityTokens=" + capacityTokens);
         }
         if (prefix.parts().length != 2 * shape.layers()
@@ -195,7 +195,7 @@ public final class DecodeSession implements AutoCloseable {
     }
 
     /**
-     * Through which experts a slot's tokens went when they were fed, all but the last of them; empty of a model without experts.
+     * Experts used by a slot's tokens, except the last one, which is not fed yet; empty for a model without experts.
      *
      * @param tokens of the slot's sequence, at least 1 and at most {@link #position}
      */
@@ -215,7 +215,7 @@ public final class DecodeSession implements AutoCloseable {
      *
      * @throws IllegalArgumentException if a slot would outgrow its capacity, has no sequence, or the input does not fit;
      *     nothing is appended then
-     * @throws NonFiniteScoreException if the weights are broken; the call's slots are then to be reset
+     * @throws NonFiniteScoreException if the weights are broken; then reset the call's slots
      */
     public DecodeSteps advance(Weights weights, DecodeInput in) {
         held.requireShape(weights);
@@ -278,7 +278,7 @@ public final class DecodeSession implements AutoCloseable {
         return done;
     }
 
-    /** What the active slots ask for together. */
+    /** Features that the active slots need together. */
     private Features check(DecodeInput in) {
         if (in.slots() != slots || in.longest() > tokensPerCall) {
             throw new IllegalArgumentException("the input has " + in.slots() + " slots and " + in.longest()
@@ -307,7 +307,7 @@ public final class DecodeSession implements AutoCloseable {
         return new Features(truncates, recordsKept, top);
     }
 
-    /** The slots up to the last active one: those behind it cost nothing. */
+    /** Number of slots up to the last active one; later ones cost nothing. */
     private int rows(DecodeInput in) {
         int last = slots - 1;
         while (in.steps(last) == 0) {
@@ -327,7 +327,7 @@ public final class DecodeSession implements AutoCloseable {
         for (int slot = 0; slot < rows; slot++) {
             boolean active = in.steps(slot) > 0;
             Sampling sampling = active ? in.sampling(slot) : Sampling.of(1);
-            // an idle slot computes along and is not read; from position 0, so that it stays within the tables
+            // an idle slot computes from position 0, to stay within the tables; its results are ignored
             past[slot] = active ? held.length(slot) - 1 : 0;
             writtenFrom[slot] = active ? past[slot] : capacityTokens - 1;
             inverseTemperature[slot] = 1f / sampling.temperature();

@@ -3,7 +3,7 @@ package dev.millrace.policy.session;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one call of a {@link DecodeSession} did. Steps a slot did not take have no values and are refused. Immutable.
+ * Result of one {@link DecodeSession} call. Reading a step that a slot did not take is refused. Immutable.
  */
 public final class DecodeSteps {
     private final int slots;
@@ -39,7 +39,7 @@ public final class DecodeSteps {
         this.top = top;
     }
 
-    /** The slots that went through the graph, from the first on; those behind them were idle. */
+    /** Number of leading slots that were computed; later ones were idle. */
     int slots() {
         return slots;
     }
@@ -55,7 +55,7 @@ public final class DecodeSteps {
     }
 
     /**
-     * Log-prob of the token under the distribution really sampled from: after temperature and truncation, renormalised. Of a
+     * Log-prob of the token under the sampled distribution: after temperature and truncation, renormalised. Of a
      * forced token that truncation leaves out it is minus infinity.
      */
     public float logProb(int step, int slot) {
@@ -72,15 +72,15 @@ public final class DecodeSteps {
         return entropies[index(step, slot)];
     }
 
-    /** The tokens that the step's one was drawn from, the likeliest first; empty where none was drawn or recorded. */
+    /** The tokens that the step sampled from, the likeliest first; empty if nothing was sampled or recorded. */
     public int[] kept(int step, int slot) {
         int index = index(step, slot);
         return kept == null ? new int[0] : kept.at(index);
     }
 
     /**
-     * The likeliest tokens of the distribution that is compared: the one really sampled from where kept tokens are recorded,
-     * else the one after temperature only.
+     * The top tokens of the compared distribution: the sampled one if kept tokens are recorded, otherwise the one after
+     * temperature only.
      *
      * @param k as the slot's sampling asked for
      */

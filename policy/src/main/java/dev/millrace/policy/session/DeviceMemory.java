@@ -28,16 +28,16 @@ import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The memory of a device other than the host: what is made there, what is copied in and out.
+ * Device memory: allocates tensors there, and copies values in and out.
  *
- * <p>Sets of tensors are copied in once for all who read them there: roles of one process share their weights. The last ones
- * stay, for who comes back to them. A set that was written meanwhile ({@link TensorSet#writes}) is copied in anew. What was written
- * here stays for as long as its set is there and is not written elsewhere. Thread-safe.
+ * <p>A tensor set is copied in once for all readers: roles of one process share their weights. The last ones stay
+ * cached. A set that was written meanwhile ({@link TensorSet#writes}) is copied again. Values written on the device
+ * stay until their set is freed or written elsewhere. Thread-safe.
  */
 final class DeviceMemory {
     /** Sets that stay without a reader: the version that generates, the next, and the learner's own. */
     private static final int KEPT = 3;
-    /** Of a copy that is no longer its set's: writes are counted from 0. */
+    /** Marks a stale copy: writes are counted from 0. */
     private static final long SPOILED = -1;
 
     private final Engine engine;
@@ -91,7 +91,7 @@ final class DeviceMemory {
         return graph.run(Map.of("in", host), List.of("out"), Map.of(), place).tensor("out");
     }
 
-    /** Values of a set that are to be written here; close them, or make them the set's with {@link Copy#own}. */
+    /** Writable values of a set; close them, or publish them to the set with {@link Copy#own}. */
     Copy forWriting(TensorSet set, boolean zero) {
         synchronized (copies) {
             tidy(); // those of what the set was before
@@ -176,7 +176,7 @@ final class DeviceMemory {
         }
     }
 
-    /** A set's tensors on the device, for as long as this is open. */
+    /** A set's tensors on the device while this is open. */
     final class Lease implements Engine.Bound {
         private final Copy copy;
         private final Map<String, Tensor> tensors;
@@ -197,7 +197,7 @@ final class DeviceMemory {
         }
     }
 
-    /** A snapshot of one set, or the live set where it was written here. */
+    /** A snapshot of one set, or the live set if it was written on the device. */
     final class Copy implements DeviceValues, AutoCloseable {
         private final WeakReference<TensorSet> of;
         private final List<TensorSpec> specs;
@@ -235,7 +235,7 @@ final class DeviceMemory {
             return tensors;
         }
 
-        /** Its tensors, which are there unless a step failed between some of them. */
+        /** Its tensors; missing if a step failed part-way. */
         Map<String, Tensor> tensors() {
             Map<String, Tensor> there = tensors;
             if (there == null || writes == SPOILED) {
@@ -249,7 +249,7 @@ final class DeviceMemory {
             return Objects.requireNonNull(tensors().get(spec.name())).view(spec.elementCount());
         }
 
-        /** What is written here is the set's from now on. */
+        /** Publishes the written values to the set. */
         void own() {
             TensorSet set = Objects.requireNonNull(of.get());
             synchronized (copies) { // nobody takes it for a stale one meanwhile
@@ -369,7 +369,7 @@ final class DeviceMemory {
         }
     }
 
-    /** A set's copy that nobody else reads; to be released. */
+    /** A copy without other readers; to be released. */
     private Copy toWrite(TensorSet set) {
         Lease lease = of(set, false);
         synchronized (copies) {

@@ -19,19 +19,19 @@ import java.util.TreeMap;
 import java.util.stream.LongStream;
 
 /**
- * What flows into the rows of the embedding that tokens looked up. An embedding that is the head as well receives from the head at the
- * same time; so this is apart from it until the end. Padding receives nothing and is left out. Not thread-safe.
+ * Gradients of the embedding rows that tokens looked up. Kept separate until the end, because a tied embedding also
+ * receives the head's gradient at the same time. Padding is left out. Not thread-safe.
  */
 interface EmbeddingRows extends AutoCloseable {
     /**
-     * Takes what flows into the first layer's input, in the order of the micro-batches.
+     * Takes the gradient of the first layer's input, in the order of the micro-batches.
      *
      * @param flows {@link LayerGradient#INPUT_GRADIENT} [sequences * padded length, width]
      * @return whether the result is kept, and closed here
      */
     boolean add(MicroBatch micro, Session.Result flows);
 
-    /** Adds all of it to the gradient. */
+    /** Adds everything to the gradient. */
     void addToGradient();
 
     @Override
@@ -81,9 +81,9 @@ interface EmbeddingRows extends AutoCloseable {
         }
     }
 
-    /** What flowed, on the device, until it is summed there. */
+    /** Gradients on the device until they are summed there. */
     final class OnDevice implements EmbeddingRows {
-        /** Tokens that are summed at once: bounds the memory of their sums. */
+        /** Tokens summed at once: bounds the memory of their sums. */
         private static final int AT_ONCE = 4096;
 
         private final WholeTensor embedding;

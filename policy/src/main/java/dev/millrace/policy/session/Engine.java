@@ -60,14 +60,14 @@ public final class Engine {
         this.inPlace = device.kind() == Device.Kind.CPU;
     }
 
-    /** The CPU, used as if its memory were a device's own. */
+    /** The CPU, treated as a device with its own memory. */
     private Engine() {
         this.device = Device.CPU;
         this.intraOpThreads = 1;
         this.inPlace = false;
     }
 
-    /** The CPU, with values copied in and out and kept as on a device: what is done there can be tried without one. */
+    /** The CPU with values copied and cached as on a device, to test device code without one. */
     static Engine cpuAsDevice() {
         return new Engine();
     }
@@ -78,9 +78,9 @@ public final class Engine {
     }
 
     /**
-     * Loads a graph of one node and closes it again: whether the device is there and its libraries are shows only then.
+     * Loads and closes a graph of one node: only this shows whether the device and its libraries are available.
      *
-     * @throws InferenceException if it is not
+     * @throws InferenceException if it is not available
      */
     public void requireUsable() {
         GraphBuilder graph = new GraphBuilder("probe");
@@ -111,7 +111,7 @@ public final class Engine {
         return inPlace ? new Feeds().set(set, "") : memory().of(set, false);
     }
 
-    /** Whether graphs read the host's memory, and nothing has to be copied. */
+    /** Returns whether graphs read the host's memory, and nothing has to be copied. */
     boolean isInPlace() {
         return inPlace;
     }
@@ -122,7 +122,7 @@ public final class Engine {
                 place(), absent -> new DeviceMemory(device.tf32() ? new Engine(device.exact(), intraOpThreads) : this));
     }
 
-    /** Where its graphs compute, and leave what is not for the host. */
+    /** Where its graphs compute and keep results that the host does not need. */
     Place place() {
         return device.kind() == Device.Kind.CUDA ? Place.cuda(device.ordinal()) : Place.HOST;
     }
@@ -152,10 +152,10 @@ public final class Engine {
         Map<String, String> entries = new LinkedHashMap<>();
         entries.put("session.intra_op.allow_spinning", "0");
         entries.put("session.inter_op.allow_spinning", "0");
-        // it would put the transposed first matrix of a product back into the product, where it is slow
+        // it would fuse the transposition of a product's first matrix, which is slow
         entries.put("optimization.disable_specified_optimizers", "GemmTransposeFusion");
         if (!inside.isEmpty()) {
-            // an arena would take more than they need, and keep what a session before this one gave back
+            // an arena would allocate more than needed, and keep memory freed by earlier sessions
             entries.put("session.use_device_allocator_for_initializers", "1");
         }
         OptionalInt cuda = device.kind() == Device.Kind.CUDA ? OptionalInt.of(device.ordinal()) : OptionalInt.empty();

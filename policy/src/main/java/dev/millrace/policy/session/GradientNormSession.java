@@ -116,7 +116,7 @@ public final class GradientNormSession implements AutoCloseable {
                 square += summands[i];
             }
             norms[micro.sequences()[row]] =
-                    Math.sqrt(Math.max(0, square)); // what cancels to nothing may end a rounding below it
+                    Math.sqrt(Math.max(0, square)); // a sum that cancels may be slightly negative by rounding
         }
     }
 

@@ -12,9 +12,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One gradient, found in pieces: micro-batches of several batches, taken in turns from these. Each piece goes all the way by itself, and adds to a
- * layer's gradient after the pieces before it have; several threads may be on their way at once, and the sum has the same bits as if they had gone
- * one after the other.
+ * One gradient, computed in pieces: micro-batches of several batches in turns. Each piece runs forward and backward
+ * independently and adds to a layer's gradient after the earlier pieces. Several threads may run pieces at once; the
+ * sum has the same bits as a sequential run.
  *
  * <p>Pieces must be begun in their order, by any threads, each once; then one thread calls {@link #finish}.
  */
@@ -35,7 +35,7 @@ public final class GradientPass implements AutoCloseable {
     /** Weights by their names, and sums of gradients. */
     final Map<String, Tensor> fixed = new HashMap<>();
 
-    private boolean finished; // then what was summed on the device is the gradient
+    private boolean finished; // then the device's sums are the gradient
 
     /**
      * A batch with its coefficients, as {@link GradientSession#accumulate} takes them.
@@ -112,7 +112,7 @@ public final class GradientPass implements AutoCloseable {
     }
 
     /**
-     * Goes forward and back with a piece.
+     * Runs a piece forward and backward.
      *
      * @throws java.util.concurrent.CancellationException if the thread is interrupted, or another piece failed
      * @throws NonFiniteScoreException naming sequence and token
@@ -143,7 +143,7 @@ public final class GradientPass implements AutoCloseable {
         return scores.get(part);
     }
 
-    /** Frees what the pieces were fed with; after the last has ended. */
+    /** Frees the pieces' inputs, after the last has ended. */
     @Override
     public void close() {
         if (embedded != null) {

@@ -19,9 +19,10 @@ import java.util.Optional;
  * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and other tokens get no gradient.
  *
  * <p>Any objective over log-probs is a set of such coefficients: differentiate it by each log-prob (entropy, value) in
- * plain Java. V is what the value head says; without one v is not read. Micro-batches go through one layer after the other and back, and each layer adds its part in the
- * gradient's own memory, without a second copy. Additions have a fixed order, so that the same call gives the same bits
- * for any number of threads. Thread-safe; the weights are read in place and must not change during a call.
+ * plain Java. V is the value head's output; without one v is not read. Micro-batches go through one layer after the
+ * other and back, and each layer adds its part in the gradient's own memory, without a second copy. Additions have a
+ * fixed order, so that the same call gives the same bits for any number of threads. Thread-safe; the weights are read
+ * in place and must not change during a call.
  */
 public final class GradientSession implements AutoCloseable {
     final Engine engine;
@@ -71,7 +72,7 @@ public final class GradientSession implements AutoCloseable {
     }
 
     /**
-     * Adds the gradient of a batch to {@code into}, and returns the scores the forward pass found on the way.
+     * Adds the gradient of a batch to {@code into}, and returns the scores of the forward pass.
      *
      * @param temperatures         one per sequence, above 0; log-probs and entropies are those after temperature
      * @param logProbCoefficients  c, one per packed token; 0 for a token without loss

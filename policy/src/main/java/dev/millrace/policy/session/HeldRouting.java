@@ -19,17 +19,17 @@ final class HeldRouting {
         Arrays.setAll(ofSlot, slot -> RoutedExperts.unknown(shape, capacity));
     }
 
-    /** Whether there is anything to hold. */
+    /** Returns whether the model has routing to hold. */
     boolean isNeeded() {
         return perToken > 0;
     }
 
-    /** What is noted of a slot's first tokens, in arrays of its own. */
+    /** Copies the routing of a slot's first tokens. */
     RoutedExperts of(int slot, int tokens) {
         return ofSlot[slot].of(tokens);
     }
 
-    /** Gives a slot what one of other slots of this shape, or of its own, has of its first tokens. */
+    /** Copies the routing of another slot's first tokens into a slot. */
     void copy(HeldRouting of, int from, int to, int tokens) {
         if (isNeeded()) {
             RoutedExperts source = of.ofSlot[from];
@@ -39,21 +39,21 @@ final class HeldRouting {
         }
     }
 
-    /** Gives a slot what was noted of the first tokens of another sequence. */
+    /** Sets the routing of a slot's first tokens from another sequence. */
     void give(int slot, RoutedExperts of, int tokens) {
         int size = of.at(tokens, 0);
         System.arraycopy(of.ids(), 0, ofSlot[slot].ids(), 0, size);
         System.arraycopy(of.weights(), 0, ofSlot[slot].weights(), 0, size);
     }
 
-    /** Asks for what {@link #take} reads. */
+    /** Requests the outputs that {@link #take} reads. */
     void bind(Session.Binding binding) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             bind(binding, layer);
         }
     }
 
-    /** Asks for what {@link #takeKnown} reads. */
+    /** Requests the outputs that {@link #takeKnown} reads. */
     void bindKnown(Session.Binding binding) {
         for (int layer = 0; isNeeded() && layer < shape.layers() - 1; layer++) {
             bind(binding, layer);
@@ -65,7 +65,7 @@ final class HeldRouting {
         binding.output(RoutingPorts.weights(layer), Place.HOST);
     }
 
-    /** Notes what a call that decodes did: outputs [count, steps.length, experts of a token]. */
+    /** Records the routing of a decode call: outputs [count, steps.length, experts of a token]. */
     void take(Session.Result result, int[] lengths, int[] steps) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             RoutingOutput of = RoutingOutput.read(result, layer, shape);
@@ -77,7 +77,10 @@ final class HeldRouting {
         }
     }
 
-    /** Notes what a rectangle of known tokens went through: outputs [rows * length, experts of a token]; the last layer has none. */
+    /**
+     * Records the routing of a rectangle of known tokens: outputs [rows * length, experts of a token]; the last layer
+     * has none.
+     */
     void takeKnown(Session.Result result, int row, int length, int slot, int past, int tokens) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             if (layer == shape.layers() - 1) {

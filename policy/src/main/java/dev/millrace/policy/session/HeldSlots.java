@@ -9,8 +9,8 @@ import java.util.BitSet;
 import java.util.List;
 
 /**
- * What slots hold: of each its sequence's keys and values, their routing, how many tokens it has and which is the last. The last one's keys and
- * values are not there yet: it is fed with the step that asks what follows it.
+ * State of slots: keys and values, routing, token count and last token of each sequence. The last token has no keys and
+ * values yet: it is fed by the step that predicts the next one.
  *
  * <p>Not thread-safe: one owner.
  */
@@ -70,7 +70,7 @@ final class HeldSlots implements AutoCloseable {
         set(slot, tokens, last);
     }
 
-    /** Says what a slot's sequence is, whose keys and values are there. */
+    /** Sets a slot's sequence after its keys and values were written. */
     void set(int slot, int tokens, int last) {
         requireToken(last, slot);
         lastToken[slot] = last;
@@ -93,7 +93,7 @@ final class HeldSlots implements AutoCloseable {
             for (int token : tokens) {
                 requireToken(token, slot);
             }
-            // the last token of a sequence is fed with the step that asks what follows it
+            // the last token of a sequence is fed by the step that predicts the next one
             int[] fed = new int[tokens.length];
             fed[0] = (int) lastToken[slot];
             System.arraycopy(tokens, 0, fed, 1, tokens.length - 1);
@@ -114,7 +114,7 @@ final class HeldSlots implements AutoCloseable {
     }
 
     /**
-     * Appends what a call computed, whose keys and values the cache has already.
+     * Records the tokens of a call whose keys and values are already in the cache.
      *
      * @param steps that each of the first slots took
      */

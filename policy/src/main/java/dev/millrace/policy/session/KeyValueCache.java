@@ -18,10 +18,10 @@ import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Keys and values of every token fed so far, where the graphs run: for each layer two tensors {@code [slots, kvHeads, capacity,
- * headSize]}, that graphs read and write in place.
+ * Keys and values of every token fed so far, in the memory of the graphs: for each layer two tensors {@code [slots,
+ * kvHeads, capacity, headSize]}, that graphs read and write in place.
  *
- * <p>The last row of a slot is never read as a token's: what has no place goes there.
+ * <p>The last row of a slot is a scratch row that is never read.
  */
 final class KeyValueCache implements AutoCloseable {
     private final Engine engine;
@@ -100,7 +100,7 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    /** Gives a slot the first rows of one of another cache of this shape, or of its own. */
+    /** Copies the first rows of a slot of this or another cache into a slot. */
     void copy(KeyValueCache of, int from, int to, int rows) {
         if (rows == 0) {
             return;
@@ -190,7 +190,7 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    /** Zeros from a row on: what no softmax survived must not be read again, not even with a weight of 0. */
+    /** Clears rows from an index on: non-finite values must not be read again, not even with a weight of 0. */
     void clear(int slot, int from) {
         int floats = (capacity - from) * shape.headSize();
         if (inHost) {

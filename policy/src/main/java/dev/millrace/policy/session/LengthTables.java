@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** What graphs over whole sequences are fed with that depends on nothing but the padded length; made once for each. Thread-safe. */
+/** Inputs of sequence graphs that depend only on the padded length, cached per length. Thread-safe. */
 final class LengthTables {
     private final DecoderShape shape;
     private final Map<Integer, Tables> tables = new ConcurrentHashMap<>();
@@ -27,7 +27,7 @@ final class LengthTables {
                 .floats(SequenceGraph.SIN, of.positions().sin(), length, half);
     }
 
-    /** Who sees whom, in every kind of layer that there is. */
+    /** Attention masks of every kind of layer. */
     void feedMasks(int length, Feeds feeds) {
         of(length).masks().forEach((name, mask) -> feeds.floats(name, mask.duplicate(), length, length));
     }

@@ -12,15 +12,15 @@ import dev.millrace.policy.decoder.DecoderShape;
  * @param bytes at least 1; a few tokens go at once always
  */
 public record LogitsMemory(long bytes) {
-    /** As much as a model with a vocabulary of tens of thousands needs to lose nothing by its chunks. */
+    /** Enough to chunk a vocabulary of tens of thousands without a slowdown. */
     public static final LogitsMemory DEFAULT = new LogitsMemory(256L << 20);
 
     private static final int FEWEST_ROWS = 4;
-    /** Arrays as wide as the vocabulary that are alive at once. */
+    /** Arrays of vocabulary width that exist at the same time. */
     private static final int SCORING_COPIES = 4;
 
     private static final int GRADIENT_COPIES = 7;
-    /** One more where a head lies in several tensors, whose logits are put together, and what flows into them taken apart. */
+    /** One more for a split head, whose logits are concatenated and gradients split. */
     private static final int JOINED_COPIES = 1;
 
     public LogitsMemory {
@@ -29,12 +29,12 @@ public record LogitsMemory(long bytes) {
         }
     }
 
-    /** Tokens whose log-probs are found at once. */
+    /** Tokens per scoring chunk. */
     public int scoringRows(DecoderShape shape) {
         return rows(shape, SCORING_COPIES + joinedCopies(shape));
     }
 
-    /** Tokens whose log-probs and gradient are found at once. */
+    /** Tokens per gradient chunk. */
     public int gradientRows(DecoderShape shape) {
         return rows(shape, GRADIENT_COPIES + joinedCopies(shape));
     }

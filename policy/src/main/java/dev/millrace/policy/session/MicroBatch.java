@@ -15,8 +15,8 @@ import java.util.TreeMap;
  * A rectangle of sequences that go through a graph together, padded on the right to one length.
  *
  * <p>The padded length is a function of the sequence's own length alone, and a rectangle holds one padded length: how a
- * row's sums are grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in any
- * company. The same holds for the padded number of tokens that were kept to be drawn from.
+ * row's sums are grouped inside the kernels then depends on the sequence only, which keeps its results bit-identical in
+ * any batch. The same holds for the padded number of kept tokens.
  *
  * @param sequences indices into the batch, ascending
  * @param length    padded number of input tokens (a sequence of n tokens feeds n-1)
@@ -25,12 +25,12 @@ import java.util.TreeMap;
  * @param chunks    parts of as many rows that go through the head one after the other; 1 if all rows do at once
  */
 record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, int aligned, int chunks) {
-    /** The kernels take another way through a product with a single row, with other roundings: never give them one. */
+    /** Kernels use another code path, with other rounding, for a product with a single row: avoid it. */
     private static final int SMALLEST_LENGTH = 4;
 
     private static final int SMALLEST_WIDTH = 4;
 
-    /** What sequences must have in common to go through a graph together. */
+    /** Common properties of the sequences of a rectangle. */
     private record Size(int width, int length) {}
 
     /**
@@ -63,7 +63,10 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         return plan;
     }
 
-    /** The power of two above: there is always padding, which stands for what was not kept, and it is at most half. */
+    /**
+     * The next power of two: always leaves padding, which stands for tokens that were not kept; at most half is
+     * padding.
+     */
     private static int paddedWidth(int widest) {
         return Math.max(SMALLEST_WIDTH, 2 * Integer.highestOneBit(widest));
     }
@@ -149,7 +152,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         return count;
     }
 
-    /** Rows that reach the head, at least two; those that nobody asked for repeat the first input and are not read. */
+    /** Rows that reach the head, at least two; unused ones repeat the first input and are ignored. */
     int rowCount() {
         if (aligned > 0) {
             return sequences.length * aligned;
@@ -211,7 +214,7 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         return entries;
     }
 
-    /** A token that was not drawn is alone, at the first place. */
+    /** A token that was not sampled is alone, at index 0. */
     private int place(int row, int token, int id) {
         SampledSupport kept = kept(row);
         int s = sequences[row];
@@ -220,12 +223,12 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
                 : batch.token(s, batch.firstScored(s) + token) == id ? 0 : -1;
     }
 
-    /** Puts k values of each row where they belong in a packed array. */
+    /** Scatters k values per row into a packed array. */
     void putRows(float[] values, int k, float[] packedValues) {
         forEachScored((index, row, t, packed) -> System.arraycopy(values, index * k, packedValues, packed * k, k));
     }
 
-    /** Whether rows were drawn from the whole vocabulary. */
+    /** Returns whether rows were drawn from the whole vocabulary. */
     Vocabulary vocabulary() {
         return width == 0 ? Vocabulary.WHOLE : Vocabulary.CUT;
     }
@@ -266,14 +269,14 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
         return inverse;
     }
 
-    /** Picks this rectangle's values out of a packed array; 0 for a row nobody asked for. */
+    /** Gathers this rectangle's values from a packed array; 0 for unused rows. */
     float[] pick(float[] packedValues) {
         float[] picked = new float[rowCount()];
         forEachScored((index, row, t, packed) -> picked[index] = packedValues[packed]);
         return picked;
     }
 
-    /** Puts this rectangle's values where they belong in a packed array. */
+    /** Scatters this rectangle's values into a packed array. */
     void put(float[] values, float[] packedValues) {
         forEachScored((index, row, t, packed) -> packedValues[packed] = values[index]);
     }

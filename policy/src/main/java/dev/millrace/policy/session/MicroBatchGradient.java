@@ -22,7 +22,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 
-/** One micro-batch's way forward through the layers, through the head, and back. Used once, by one thread. */
+/** Runs one micro-batch forward through the layers and the head, and backward. Used once, by one thread. */
 final class MicroBatchGradient {
     private final GradientPass pass;
     private final Engine engine;
@@ -35,7 +35,7 @@ final class MicroBatchGradient {
     private final GradientPass.Part part;
     private final TokenScores scores;
 
-    /** Of each layer that was gone through, the lowest at the end. */
+    /** Kept values of each computed layer, the lowest last. */
     private final Deque<Session.Result> made = new ArrayDeque<>();
 
     MicroBatchGradient(GradientPass pass, int ticket, MicroBatch micro, GradientPass.Part part, TokenScores scores) {
@@ -123,7 +123,7 @@ final class MicroBatchGradient {
         }
     }
 
-    /** Scores, adds to the head's gradient, and returns what flows into the last layer's result. */
+    /** Scores, adds to the head's gradient, and returns the gradient of the last layer's output. */
     private FloatBuffer head() {
         int width = shape.hiddenSize();
         FloatBuffer gradient = PositionTables.direct(Math.multiplyExact(tokens(), width));
@@ -138,7 +138,7 @@ final class MicroBatchGradient {
         return gradient;
     }
 
-    /** The same, which adds to what flows on the device. */
+    /** The same, added to the gradient on the device. */
     private void head(Tensor flows) {
         head(
                 Map.of(HeadGradient.SUM, flows),
@@ -147,7 +147,7 @@ final class MicroBatchGradient {
                 (result, from) -> {});
     }
 
-    /** Takes what a chunk of the rows left in the results. */
+    /** Reads the results of a chunk of rows. */
     private interface ChunkReader {
         void read(Session.Result result, int from);
     }
@@ -202,7 +202,7 @@ final class MicroBatchGradient {
         micro.refuseNonFinite(scores);
     }
 
-    /** What the head is fed with, of all rows; cut into chunks. */
+    /** Inputs of the head for all rows, split into chunks. */
     private final class HeadInputs {
         private final long[] rows;
         private final long[] targets = micro.targets();
@@ -299,7 +299,7 @@ final class MicroBatchGradient {
         }
     }
 
-    /** The memory of a layer's gradients, as what they come out in: it is what they are fed with as well. */
+    /** Binds a layer's gradients in place, as input and output. */
     private Map<String, Tensor> sums(List<String> trained, int layer) {
         Map<String, Tensor> sums = new HashMap<>();
         for (String tensor : trained) {
@@ -309,7 +309,7 @@ final class MicroBatchGradient {
         return sums;
     }
 
-    /** What a graph is fed with, by its own names. */
+    /** Inputs of a graph by name. */
     private Map<String, Tensor> feeds(
             List<String> names, int layer, Map<String, Tensor> common, Map<String, Tensor> flows) {
         Map<String, Tensor> feeds = new HashMap<>();

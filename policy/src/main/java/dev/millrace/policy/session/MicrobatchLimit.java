@@ -1,7 +1,7 @@
 package dev.millrace.policy.session;
 
 /**
- * How much goes through the gradient's graphs at once.
+ * Size limit of a gradient micro-batch.
  *
  * @param tokens padded tokens at most; one longer sequence goes alone
  * @param bytes  of memory at most, by the estimate of {@link PassMemory}; a sequence that does not fit alone is refused

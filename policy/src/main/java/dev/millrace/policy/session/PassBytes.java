@@ -1,6 +1,6 @@
 package dev.millrace.policy.session;
 
-/** What a pass takes in memory, growing with the number of its sequences. */
+/** Memory of a pass by its number of sequences. */
 @FunctionalInterface
 interface PassBytes {
     long of(int sequences, int paddedLength);

@@ -58,7 +58,7 @@ public final class PassMemory {
     }
 
     /**
-     * How many sequences go at once.
+     * Returns how many sequences go at once.
      *
      * @param length tokens of each
      * @throws PassMemoryException if one takes more memory than there may be
@@ -67,7 +67,7 @@ public final class PassMemory {
         return limit.rows(this::bytes).sequences(MicroBatch.paddedLength(length));
     }
 
-    /** Whether an output is added up in the gradient's own memory. */
+    /** Returns whether an output is added up in the gradient's own memory. */
     private static boolean isSum(String output) {
         return output.startsWith("gradient.model.")
                 || output.startsWith("gradient.lm_head.")

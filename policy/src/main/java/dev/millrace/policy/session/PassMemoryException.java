@@ -1,6 +1,6 @@
 package dev.millrace.policy.session;
 
-/** Not even one sequence goes through a graph within the memory that a pass may take. */
+/** A single sequence exceeds the memory limit of a pass. */
 public final class PassMemoryException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

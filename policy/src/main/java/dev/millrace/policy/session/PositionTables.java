@@ -7,10 +7,10 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 
 /**
- * What depends on positions alone: {@code cos} and {@code sin} of {@code position * frequency} with the shape's frequencies, and
- * the masks of who sees whom.
+ * Inputs that depend only on positions: {@code cos} and {@code sin} of {@code position * frequency} with the shape's
+ * frequencies, and attention masks.
  *
- * <p>Angles are taken in double precision and rounded once, so that distant positions keep theirs, and by StrictMath, so
+ * <p>Angles are computed in double precision and rounded once, for accuracy at distant positions, and by StrictMath, so
  * that they are the same everywhere. Immutable: views are read-only in effect.
  */
 final class PositionTables {

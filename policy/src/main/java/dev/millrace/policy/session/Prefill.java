@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * Computes keys and values of known tokens, many at once, and puts them into the cache.
  *
  * <p>Pieces go through the graph in rectangles of one padded length and one padded past, both functions of the piece alone:
- * what a piece leaves in the cache is the same, bit for bit, in any company.
+ * a piece's cache entries are bit-identical in any batch.
  */
 final class Prefill {
     private final Engine engine;

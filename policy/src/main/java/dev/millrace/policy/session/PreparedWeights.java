@@ -49,7 +49,7 @@ public final class PreparedWeights {
     private final Map<Weights, Form> forms = Collections.synchronizedMap(new WeakHashMap<>());
 
     /**
-     * What a graph is fed that the weights do not hold.
+     * Inputs of a graph that the weights do not contain.
      *
      * @param rounded replaces all of the weights; null for other values
      */
@@ -76,7 +76,7 @@ public final class PreparedWeights {
         return precision;
     }
 
-    /** Makes the form of weights, and what the graphs that were compiled so far need of it, unless it is there. */
+    /** Prepares the form of weights, and the sessions of graphs compiled so far, unless they exist. */
     public void prepare(Weights weights) {
         if (makes(weights)) {
             form(weights);
@@ -85,8 +85,8 @@ public final class PreparedWeights {
     }
 
     /**
-     * Makes every form anew when it is next needed: weights may have been written meanwhile. For the thread that runs the
-     * graphs.
+     * Discards every form, since weights may have been written; they are prepared again on demand. For the thread that
+     * runs the graphs.
      */
     public void forget() {
         forms.clear();
@@ -109,7 +109,7 @@ public final class PreparedWeights {
         return graph;
     }
 
-    /** The form of weights where an engine's graphs run; it is made first unless it is there. */
+    /** The form of weights in the memory of the engine's graphs; prepared on demand. */
     Engine.Bound on(Engine engine, Weights weights) {
         if (precision == Precision.INT8) {
             return inHost(weights);
@@ -137,8 +137,8 @@ public final class PreparedWeights {
     }
 
     /**
-     * Whether the form is something else than the weights themselves. What is not made is not kept: a form with parts of the weights' own memory
-     * would hold that until somebody asks for another, and who loads the next version may find no room for it.
+     * Returns whether the form differs from the weights themselves. Only separate forms are cached: one that shares the
+     * weights' memory would keep it alive, and the next version might not fit.
      */
     private boolean makes(Weights weights) {
         return precision == Precision.INT8 || precision == Precision.BF16 && weights.dtype() != Dtype.BF16;
@@ -154,7 +154,7 @@ public final class PreparedWeights {
         if (known != null) {
             return known;
         }
-        // not under the lock: who generates reads the form of other weights meanwhile
+        // outside the lock: the generator reads the form of other weights meanwhile
         Form made = precision == Precision.INT8
                 ? quantized(weights)
                 : new Form(weights.as(Dtype.BF16), List.of(), List.of());
@@ -206,11 +206,11 @@ public final class PreparedWeights {
     }
 
     /**
-     * A graph with weights inside: a session for each of the last ones, in which the runtime has packed them for its products, on the
-     * device where there is one.
+     * A graph with weights inside: one session for each of the last versions, with weights packed by the runtime, on
+     * the device if there is one.
      *
-     * <p>The two that ran last stay, and the newest that was prepared and has not run yet. Another thread may prepare; only who
-     * runs a third closes what has run, so nobody else runs the oldest of the three at that time.
+     * <p>The two that ran last stay, and the newest that was prepared and has not run yet. Another thread may prepare;
+     * a session is closed only by the thread that runs a third, so it is not in use.
      */
     static final class PackedGraph implements WeightedGraph {
         private static final int RAN = 2;
@@ -280,7 +280,7 @@ public final class PreparedWeights {
             }
         }
 
-        /** One that is there, as the last to run; null if there is none. */
+        /** Returns an existing session and marks it as last run; null if there is none. */
         private @Nullable Session taken(Weights weights) {
             Session session = ran.remove(weights);
             if (session == null && waitingFor == weights) {
@@ -312,7 +312,7 @@ public final class PreparedWeights {
         }
 
         /**
-         * The same graph with initializers that come from outside of the model in place of inputs.
+         * The same graph with external initializers instead of inputs.
          *
          * @param names of the initializers
          * @param fed of all inputs that it is to be without
@@ -329,7 +329,7 @@ public final class PreparedWeights {
             return model.toBuilder().setGraph(graph).build();
         }
 
-        /** What nodes read, in this graph and in those inside of it. */
+        /** Values read by nodes of this graph and of nested graphs. */
         private static void addRead(GraphProto graph, Set<String> names) {
             for (NodeProto node : graph.getNodeList()) {
                 names.addAll(node.getInputList());

@@ -67,7 +67,7 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return (token * layers + layer) * perToken;
     }
 
-    /** Whether the routing of a token in a layer is recorded. */
+    /** Returns whether the routing of a token in a layer is recorded. */
     public boolean isNoted(int token, int layer) {
         return ids[at(token, layer)] != RoutingPorts.OWN_CHOICE;
     }

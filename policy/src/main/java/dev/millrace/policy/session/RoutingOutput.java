@@ -5,7 +5,7 @@ import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
 
-/** What a graph says of one layer's routing, row by row. */
+/** Routing output of one layer, row by row. */
 record RoutingOutput(long[] ids, float[] weights, int perToken) {
 
     static RoutingOutput read(Session.Result result, int layer, DecoderShape shape) {
@@ -16,7 +16,7 @@ record RoutingOutput(long[] ids, float[] weights, int perToken) {
                 shape.traits().experts().perToken());
     }
 
-    /** Notes a row as a token's. */
+    /** Records a row as a token's routing. */
     void put(int row, RoutedExperts into, int token, int layer) {
         int at = into.at(token, layer);
         for (int i = 0; i < perToken; i++) {

@@ -3,13 +3,13 @@ package dev.millrace.policy.session;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** How many sequences of one padded length go through a graph together. */
+/** Limits the sequences of one padded length in a micro-batch. */
 @FunctionalInterface
 interface RowLimit {
     /**
      * At least 1.
      *
-     * @throws PassMemoryException if not even one may
+     * @throws PassMemoryException if a single one exceeds the limit
      */
     int sequences(int paddedLength);
 

@@ -1,11 +1,11 @@
 package dev.millrace.policy.session;
 
 /**
- * The tokens that top-k and top-p left to be drawn from, at each scored token of one sequence: log-probs, entropies and
- * gradients are then those of the softmax over these alone, so that policies are compared over the actions there were.
+ * The tokens kept by top-k and top-p at each scored token of one sequence. Log-probs, entropies and gradients are then
+ * those of the softmax over these tokens, so that policies are compared over the available actions.
  *
- * <p>Ragged: {@code counts[t]} ids for the t-th scored token, row after row in {@code ids}. A count of 0 is a token that was not
- * drawn, such as an environment's: it counts as certain, with a log-prob of 0. The arrays are not copied and must not change.
+ * <p>Ragged: {@code counts[t]} ids for the t-th scored token, row after row in {@code ids}. A count of 0 marks a token
+ * that was not sampled, such as an environment's: it has log-prob 0. The arrays are not copied and must not change.
  */
 public final class SampledSupport {
     private final int[] counts;
@@ -15,8 +15,8 @@ public final class SampledSupport {
 
     /**
      * @param counts one per scored token of the sequence, at least 0
-     * @param ids    as many as the counts add up to; all of a row differ, and the scored token is among them, which
-     *     a session checks
+     * @param ids    as many as the sum of the counts; distinct within a row and including the scored token, which a
+     * session checks
      */
     public SampledSupport(int[] counts, int[] ids) {
         this.counts = counts;
@@ -57,7 +57,7 @@ public final class SampledSupport {
         return ids[starts[token] + i];
     }
 
-    /** Where among the kept ones a token is; -1 where it is not. */
+    /** Index of a token among the kept ones; -1 if it was not kept. */
     int place(int token, int id) {
         for (int i = starts[token]; i < starts[token + 1]; i++) {
             if (ids[i] == id) {

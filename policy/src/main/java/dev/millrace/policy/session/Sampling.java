@@ -1,21 +1,21 @@
 package dev.millrace.policy.session;
 
 /**
- * How a slot's tokens are drawn from {@code softmax(logits / temperature)}. Three filters apply in turn: the
+ * How a slot samples its tokens from {@code softmax(logits / temperature)}. Three filters apply in turn: the
  * {@code topK} likeliest tokens, of these the fewest that reach probability {@code topP}, and of these the tokens that
  * are at least {@code minP} times as likely as the likeliest.
  *
- * @param temperature finite and above 0; to always draw the likeliest token, set {@code topK} to 1
+ * @param temperature finite and above 0; for greedy sampling set {@code topK} to 1
  * @param topK        0 keeps all
  * @param topP        above 0; 1 keeps all
  * @param minP        at most 1; 0 keeps all
- * @param recordsKept whether each draw records the tokens that it was drawn from; these are then also the distribution
- *     for {@code topLogProbs}
- * @param topLogProbs how many of the likeliest tokens each draw names with their log-probs; 0 names none
+ * @param recordsKept whether each draw records its kept tokens; these are then also the distribution for {@code
+ * topLogProbs}
+ * @param topLogProbs number of top tokens recorded per draw with their log-probs; 0 for none
  */
 public record Sampling(float temperature, int topK, float topP, float minP, boolean recordsKept, int topLogProbs) {
 
-    /** Nothing is recorded but the token and its log-probs. */
+    /** Records only the token and its log-probs. */
     public Sampling(float temperature, int topK, float topP) {
         this(temperature, topK, topP, 0, false, 0);
     }
@@ -48,7 +48,7 @@ public record Sampling(float temperature, int topK, float topP, float minP, bool
         return new Sampling(temperature, 0, 1f);
     }
 
-    /** Whether some tokens are left out. */
+    /** Returns whether some tokens are left out. */
     public boolean truncates() {
         return topK > 0 || topP < 1 || minP > 0;
     }

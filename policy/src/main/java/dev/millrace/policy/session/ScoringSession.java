@@ -20,7 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
  * weights are read in place and must not change during a call.
  */
 public final class ScoringSession implements AutoCloseable {
-    /** Below any log-prob that a softmax gives: that of a row's padding. */
+    /** Below any log-prob of a softmax: marks a row's padding. */
     private static final float IMPOSSIBLE = -1e8f;
 
     private final Engine engine;
@@ -30,7 +30,7 @@ public final class ScoringSession implements AutoCloseable {
     private final SequenceRunner runner;
     private final Map<Integer, SequenceRunner> entryRunners = new ConcurrentHashMap<>();
 
-    /** What every graph says of a shape's tokens, and some more. */
+    /** Graphs of a shape, with additional outputs if needed. */
     static Set<String> outputs(DecoderShape shape, String... more) {
         Set<String> outputs = new HashSet<>(Set.of(more));
         outputs.addAll(Set.of(SequenceGraph.LOG_PROBS, SequenceGraph.ENTROPIES, SequenceGraph.SUM_SQUARED_PROBS));
@@ -111,11 +111,11 @@ public final class ScoringSession implements AutoCloseable {
         return new EntryScores(scores, k, logProbs, remainders);
     }
 
-    /** The scores of a batch, and the routing of its tokens. */
+    /** Scores of a batch and routing of its tokens. */
     public record Routed(TokenScores scores, RoutedExperts[] routing) {}
 
     /**
-     * Scores a batch, and notes the routing of its tokens.
+     * Scores a batch and records the routing of its tokens.
      *
      * @throws IllegalArgumentException if the model has no experts
      */

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  * Ragged token sequences, each with the index of the first token to score.
  *
  * <p>Results are packed: sequence after sequence, one value per token {@code firstScored .. length-1}, environment
- * tokens included (the caller masks them). A sequence that was drawn from a cut vocabulary may carry its
+ * tokens included (the caller masks them). A sequence sampled with truncation may carry its
  * {@link SampledSupport}; a session then computes its results from the softmax over these tokens. The arrays are not
  * copied and must not change while a session reads them.
  */
@@ -18,16 +18,16 @@ public final class SequenceBatch {
     private final @Nullable SampledSupport[] kept;
     private final @Nullable RoutedExperts[] routing;
 
-    /** All sequences over the whole vocabulary; parameters as below. */
+    /** A batch over the whole vocabulary; parameters as below. */
     public SequenceBatch(int[][] tokens, int[] firstScored) {
         this(tokens, firstScored, new SampledSupport[tokens.length]);
     }
 
     /**
      * @param tokens      token ids, one array per sequence, none empty
-     * @param firstScored per sequence the index of the first token whose log-prob is wanted; at least 1, since the first
-     *     token has nothing before it, and at most the length, which wants none
-     * @param kept        per sequence what its tokens were drawn from; null is the whole vocabulary
+     * @param firstScored per sequence the index of the first token whose log-prob is wanted; at least 1, since the
+     * first token has no prediction, and at most the length, which scores none
+     * @param kept        per sequence its kept tokens; null for the whole vocabulary
      */
     public SequenceBatch(int[][] tokens, int[] firstScored, @Nullable SampledSupport[] kept) {
         this(tokens, firstScored, kept, new RoutedExperts[tokens.length]);
@@ -63,9 +63,9 @@ public final class SequenceBatch {
     }
 
     /**
-     * The same sequences, whose tokens go through the experts that are given, in the place of those that the router would choose.
+     * The same sequences with replayed experts instead of the router's choice.
      *
-     * @param replayed per sequence; null is the router's own choice, as is what was not noted
+     * @param replayed per sequence; null is the router's own choice, as are unrecorded entries
      */
     public SequenceBatch routed(@Nullable RoutedExperts[] replayed) {
         return new SequenceBatch(tokens, firstScored, kept, replayed);
@@ -119,12 +119,12 @@ public final class SequenceBatch {
         return firstScored[sequence];
     }
 
-    /** What the sequence's tokens were drawn from; null is the whole vocabulary. */
+    /** Kept tokens of a sequence; null for the whole vocabulary. */
     public @Nullable SampledSupport kept(int sequence) {
         return kept[sequence];
     }
 
-    /** The experts that its tokens go through; null is the router's own choice. */
+    /** Replayed experts of a sequence; null for the router's own choice. */
     public @Nullable RoutedExperts routing(int sequence) {
         return routing[sequence];
     }

@@ -22,7 +22,7 @@ final class SequenceRunner implements AutoCloseable {
     private final Graphs graphs;
     private final LengthTables tables;
 
-    /** The compiled graph that a micro-batch goes through; the runner closes it. */
+    /** The compiled graph of a micro-batch; the runner closes it. */
     interface Graphs extends AutoCloseable {
         Session of(MicroBatch micro);
 
@@ -42,7 +42,7 @@ final class SequenceRunner implements AutoCloseable {
     }
 
     /**
-     * One graph for each kind of micro-batch: that of the whole vocabulary at once, the others when they are first needed.
+     * One graph per kind of micro-batch: the one over the whole vocabulary is compiled at once, the others on demand.
      *
      * @param mostRows that go through the head at once
      */
@@ -102,7 +102,7 @@ final class SequenceRunner implements AutoCloseable {
         void feed(MicroBatch micro, Feeds feeds);
     }
 
-    /** Takes what a micro-batch left in the results, before they are closed. */
+    /** Reads the results of a micro-batch before they are closed. */
     @FunctionalInterface
     interface Reader {
         void read(MicroBatch micro, Session.Result result);
@@ -175,7 +175,7 @@ final class SequenceRunner implements AutoCloseable {
         check(shape, weights, batch, temperatures);
     }
 
-    /** Refuses what no graph of a shape can take. */
+    /** Refuses sequences that no graph of a shape can take. */
     static void check(DecoderShape shape, Weights weights, SequenceBatch batch, float[] temperatures) {
         if (!weights.shape().equals(shape)) {
             throw new IllegalArgumentException(

@@ -4,8 +4,8 @@ import dev.millrace.policy.weights.Weights;
 import java.util.List;
 
 /**
- * Additional slots of a {@link DecodeSession}. They recompute the sequences of its slots under other weights while the
- * session continues with its own. Nothing is sampled here.
+ * Additional slots of a {@link DecodeSession} that recompute its sequences under other weights while the session
+ * continues with its own. They never sample.
  *
  * <p>Used by one thread at a time, which may run concurrently with the session's thread, except for methods marked for
  * the session's owner. Both together run at most two versions' weights. Close it before the session.
@@ -56,7 +56,7 @@ public final class SpareSlots implements AutoCloseable {
     }
 
     /**
-     * The slot's sequence is from now on the one that was {@link #write written} there. For the session's owner.
+     * Switches the slot to the sequence that was {@link #write written} there. For the session's owner.
      *
      * @param lastToken of it
      */

@@ -2,7 +2,7 @@ package dev.millrace.policy.session;
 
 import java.util.Arrays;
 
-/** What each draw of a call was made from: ragged, step after step and slot after slot. */
+/** Kept tokens of each draw of a call: ragged, by step, then slot. */
 final class StepKept {
     private final int[] starts;
     private final long[] ids;

@@ -12,7 +12,7 @@ import java.util.Arrays;
  */
 record StepTop(int k, long[] ids, float[] logProbs, float[] remainders) {
 
-    /** The first {@code wanted} of a step, which are at most k; those behind them count among the others. */
+    /** The first {@code wanted} tokens of a step, at most k; the rest counts as remainder. */
     TopTokens at(int index, int wanted) {
         int from = index * k;
         int[] tokens =

@@ -3,12 +3,12 @@ package dev.millrace.policy.session;
 import dev.millrace.policy.decoder.DecoderShape;
 
 /**
- * What the policy thinks of given tokens, under {@code softmax(logits / temperature)}; packed as in {@link SequenceBatch}.
+ * Scores of given tokens under {@code softmax(logits / temperature)}; packed as in {@link SequenceBatch}.
  *
  * @param logProbs        natural log of the given token's probability
  * @param entropies       {@code -sum p log p} of the distribution the token was drawn from, in nats
  * @param sumSquaredProbs {@code sum p^2} of that distribution
- * @param values          what the value head expects from before the token on; empty of a policy without one
+ * @param values          value head's output before the token; empty for a policy without one
  */
 public record TokenScores(float[] logProbs, float[] entropies, float[] sumSquaredProbs, float[] values) {
 

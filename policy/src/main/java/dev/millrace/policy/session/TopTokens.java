@@ -1,7 +1,7 @@
 package dev.millrace.policy.session;
 
 /**
- * The likeliest tokens at a position, the likeliest first, and all others as one.
+ * The top tokens at a position, the likeliest first, and the remainder.
  *
  * @param ids       all different
  * @param logProbs one per id; minus infinity for a token that could not be drawn

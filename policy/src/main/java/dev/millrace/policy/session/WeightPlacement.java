@@ -1,6 +1,6 @@
 package dev.millrace.policy.session;
 
-/** How an engine that generates gets at weights. Decides the last bits of what it computes, like a number of threads. */
+/** How a generating engine receives weights. Affects the last bits of its results, like the number of threads. */
 public enum WeightPlacement {
     /** {@link #FED}. */
     AUTO,
@@ -16,7 +16,7 @@ public enum WeightPlacement {
      */
     PACKED;
 
-    /** Whether graphs are compiled with the weights inside. */
+    /** Returns whether graphs are compiled with the weights inside. */
     public boolean packs() {
         return this == PACKED;
     }

@@ -11,13 +11,13 @@ import java.util.Map;
  * weights, while another may {@link #prepare} weights.
  */
 interface WeightedGraph extends AutoCloseable {
-    /** Makes what a call with these weights needs, if there is anything to make. */
+    /** Prepares a call with these weights if needed. */
     void prepare(Weights weights);
 
-    /** Forgets what was made: weights may have been written meanwhile. For the thread that runs it. */
+    /** Discards prepared forms: weights may have been written meanwhile. For the thread that runs it. */
     void forget();
 
-    /** What runs calls with these weights; close it before another's call. */
+    /** Returns a handle for calls with these weights; close it before a call with others. */
     Weighted with(Weights weights);
 
     @Override
@@ -26,7 +26,7 @@ interface WeightedGraph extends AutoCloseable {
     /**
      * A graph with weights.
      *
-     * @param bound what of the weights is to be bound as inputs
+     * @param bound weights to bind as inputs
      */
     record Weighted(Session session, Engine.Bound bound) implements AutoCloseable {
         Map<String, Tensor> tensors() {
@@ -39,7 +39,7 @@ interface WeightedGraph extends AutoCloseable {
         }
     }
 
-    /** Weights are inputs: one session for all of them, which reads them in place, or what of them is on the device. */
+    /** Weights are inputs: one session for all, which reads them in place or from the device. */
     final class Fed implements WeightedGraph {
         private final PreparedWeights prepared;
         private final Engine engine;

@@ -1,5 +1,5 @@
 /**
- * Graphs made callable.
+ * Callable sessions over graphs.
  *
  * <ol>
  * <li>A session holds no weights: each call reads the ones it is given, in place, and they must not change until it returns.

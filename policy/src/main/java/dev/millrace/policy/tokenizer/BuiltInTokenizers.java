@@ -6,7 +6,7 @@ import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import java.util.List;
 
-/** The door of tokenizers, and what Millrace itself brings through it. */
+/** Extension point of tokenizers, and Millrace's own kinds of it. */
 public final class BuiltInTokenizers implements BuiltIn {
 
     @Override

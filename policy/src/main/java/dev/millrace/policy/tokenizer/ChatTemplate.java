@@ -18,12 +18,11 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A chat template, as {@code chat_template.jinja} or {@code tokenizer_config.json} has it: a Jinja program that makes text of messages, the
- * text that {@code transformers} makes.
+ * A chat template, as {@code chat_template.jinja} or {@code tokenizer_config.json} has it: a Jinja program that renders
+ * messages to the same text as {@code transformers}.
  *
- * <p>It sees messages, the names of the special tokens and a date, and nothing else of this process; what it may call, how many steps it may
- * take and how much it may write are bounded. It is rendered whole or refused: nothing that went wrong in it leaves half a prompt. Immutable
- * and thread-safe.
+ * <p>It has access to messages, special tokens and a date only; its functions, steps and output are bounded. It renders
+ * a whole prompt or throws. Immutable and thread-safe.
  */
 public final class ChatTemplate {
     private static final Map<Character, String> DATE_FORMATS = Map.of(
@@ -37,9 +36,9 @@ public final class ChatTemplate {
 
     /**
      * @param template the program
-     * @param place where it stands, for a sentence
-     * @param specialTokens by the names that templates have for them, such as {@code bos_token}
-     * @param date what {@code strftime_now} prints; empty where the template is to do without
+     * @param place its location, for messages
+     * @param specialTokens by the names that templates use, such as {@code bos_token}
+     * @param date output of {@code strftime_now}; empty for none
      * @throws IllegalArgumentException if it cannot be read
      */
     public ChatTemplate(String template, String place, Map<String, String> specialTokens, Optional<LocalDate> date) {
@@ -57,7 +56,7 @@ public final class ChatTemplate {
     }
 
     /**
-     * The conversation, up to where the assistant's answer begins.
+     * Renders a conversation up to the start of the assistant's answer.
      *
      * @throws IllegalArgumentException if the template refuses the conversation, or cannot be rendered within its bounds
      */
@@ -73,7 +72,7 @@ public final class ChatTemplate {
     }
 
     /**
-     * The same of messages with more than a content, and of tools, which a template without an eye for them leaves out.
+     * As above, with further message fields and tools, which a template may ignore.
      *
      * @throws IllegalArgumentException as above
      */

@@ -24,26 +24,29 @@ import java.util.stream.LongStream;
 import org.apache.commons.codec.digest.DigestUtils;
 
 /**
- * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it puts around a text.
+ * A {@code tokenizer.json} read by Hugging Face's own library, with the special tokens that it adds to a text.
  *
- * <p>The model may know more ids than the file has tokens for, since their number is often rounded up; these stand for
- * no text. Texts are never truncated; a text that is too long is refused. The native library is in the jar, and nothing
- * is loaded from elsewhere. It stays loaded until the process ends, since a decode may come at any time.
+ * <p>The model may have more ids than the file has tokens, since their number is often rounded up; these have no text.
+ * Texts are never truncated; a text that is too long is refused. The native library is in the jar, and nothing is
+ * loaded from elsewhere. It stays loaded until the process ends, since a decode may come at any time.
  */
 public final class HuggingFaceTokenizer implements Tokenizer {
     static {
-        // before the library's first class is loaded: no look for another build on the network, no call home
+        // before the library's first class is loaded: disables its downloads and telemetry
         setUnlessSet("ai.djl.offline", "true");
         setUnlessSet("OPT_OUT_TRACKING", "true");
         setUnlessSet("RUST_FLAVOR", "cpu");
         NativeLibraryFolder.choose();
     }
 
-    /** The library takes some hundred bytes for each; a text that is longer is alone. Who waits waits for encodings alone, which all end. */
+    /**
+     * The library takes some hundred bytes per character; a longer text is encoded alone. Waits are bounded by running
+     * encodings.
+     */
     private static final int CHARACTERS_AT_ONCE = 1 << 20;
 
     private static final Semaphore CHARACTERS = new Semaphore(CHARACTERS_AT_ONCE, true);
-    /** A letter and its marks that a normalizer puts together. */
+    /** Largest number of characters that a normalizer composes to one. */
     private static final int MOST_PUT_TOGETHER = 4;
 
     private final ai.djl.huggingface.tokenizers.HuggingFaceTokenizer library;
@@ -56,8 +59,8 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
     /**
      * @param json the bytes of the file
-     * @param name of the file, for a sentence
-     * @param modelVocabulary how many ids the model knows; 0 for as many as the file has tokens
+     * @param name of the file, for messages
+     * @param modelVocabulary number of the model's ids; 0 for the file's number of tokens
      * @param stopTokens that end a text
      * @param chat how conversations become text; empty if the checkpoint has no template
      * @throws IllegalArgumentException if the file cannot be read as a tokenizer, or has tokens that the model does not know
@@ -95,14 +98,14 @@ public final class HuggingFaceTokenizer implements Tokenizer {
                 .filter(token -> token < 0 || token >= vocabSize)
                 .findFirst()
                 .ifPresent(token -> {
-                    throw new IllegalArgumentException("eos_token_id beside " + name + " is " + token
+                    throw new IllegalArgumentException("eos_token_id next to " + name + " is " + token
                             + ", which is not among the " + vocabSize + " tokens of the vocabulary");
                 });
         this.stopTokens = List.copyOf(stopTokens);
         this.hash = digest(json, vocabSize);
     }
 
-    /** The library says what it could not do and not where; the reason lies beneath. */
+    /** Adds the cause: the library's own message lacks it. */
     private static String unpacking(Exception e) {
         return String.valueOf(e.getMessage()).contains("native library")
                 ? " (" + e.getCause() + ")" + NativeLibraryFolder.remedy()
@@ -127,8 +130,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
     @Override
     public int[] encode(List<ChatMessage> messages) {
-        // the template writes the first token itself where the model wants one, and a second one would be another
-        // prompt
+        // the template already writes the first token
         return chat.map(template -> encode(template.render(messages), false))
                 .orElseGet(() -> Tokenizer.super.encode(messages));
     }
@@ -156,7 +158,10 @@ public final class HuggingFaceTokenizer implements Tokenizer {
                 : Math.toIntExact(Math.min((long) MOST_PUT_TOGETHER * tokens * longestToken, Integer.MAX_VALUE));
     }
 
-    /** Ids alone: an object of each token would take more memory than the text, and where that ends in native code, the process ends. */
+    /**
+     * Returns ids only: token objects would take more memory than the text, and an allocation failure in native code
+     * ends the process.
+     */
     private int[] encode(String text, boolean specialTokens) {
         int characters = Math.min(text.length(), CHARACTERS_AT_ONCE);
         CHARACTERS.acquireUninterruptibly(characters);
@@ -215,9 +220,12 @@ public final class HuggingFaceTokenizer implements Tokenizer {
         return HexFormat.of().formatHex(sha256.digest());
     }
 
-    /** Where the tokenizer library unpacks its native part: in the home folder, or, where that cannot be written, in the temporary one. */
+    /**
+     * Where the tokenizer library unpacks its native part: in the home folder, or in the temporary one if that is not
+     * writable.
+     */
     static final class NativeLibraryFolder {
-        /** The library's own names of the folder, as environment variables or system properties. */
+        /** The library's environment variables and system properties for the folder. */
         private static final String KEY = "ENGINE_CACHE_DIR";
 
         private static final String OLDER_KEY = "DJL_CACHE_DIR";
@@ -225,7 +233,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
         private NativeLibraryFolder() {}
 
-        /** Decides it, before the library's first class is loaded; what somebody set stays. */
+        /** Sets the folder before the library's first class is loaded; keeps a user's setting. */
         static void choose() {
             if (isSet(KEY) || isSet(OLDER_KEY) || isWritable(Path.of(System.getProperty("user.home"), NAME))) {
                 return;
@@ -239,7 +247,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             return System.getProperty(key) != null || System.getenv(key) != null;
         }
 
-        /** Tried, since permissions do not tell of folders that are not there or lie on a file system without room. */
+        /** Writes a test file, since permissions do not show missing folders or full file systems. */
         static boolean isWritable(Path folder) {
             try {
                 Files.createDirectories(folder);
@@ -250,7 +258,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             }
         }
 
-        /** What to do where it did not work, as the end of a sentence. */
+        /** The way out, as the end of a message. */
         static String remedy() {
             return "; its native part is unpacked into " + NAME
                     + " of the home folder, or of the temporary folder where the former cannot be"
@@ -259,19 +267,19 @@ public final class HuggingFaceTokenizer implements Tokenizer {
     }
 
     /**
-     * What the library does not tell of a {@code tokenizer.json}.
+     * Facts of a {@code tokenizer.json} that the library does not expose.
      *
      * @param highestId that has a token
-     * @param longestToken in UTF-16 characters; 0 where a token may stand for more of a text than its own characters, as where unknown ones are put
-     *     together or left out
+     * @param longestToken in UTF-16 characters; 0 if a token may represent more text than its own characters, as with
+     * fused or dropped unknown ones
      */
     record TokenizerFile(int highestId, int longestToken) {
-        /** Those that leave a text as long as it was, or shorter by letters and their marks that are put together. */
+        /** Normalizers that keep a text's length, or only compose letters and marks. */
         private static final Set<String> KEEPING = Set.of("Prepend", "Replace", "NFC", "Lowercase");
 
         private static final ObjectMapper JSON = new ObjectMapper();
 
-        /** @param name of the file, for a sentence */
+        /** @param name of the file, for messages */
         static TokenizerFile read(byte[] json, String name) {
             try {
                 JsonNode file = JSON.readTree(json);
@@ -298,7 +306,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             }
         }
 
-        /** Whether each byte of a text is in a token, and no token strips the white space around it. */
+        /** Returns whether every byte of a text is in a token, and no token strips surrounding white space. */
         private static boolean coversAll(JsonNode file) {
             for (JsonNode added : file.path("added_tokens")) {
                 if (added.path("lstrip").asBoolean() || added.path("rstrip").asBoolean()) {

@@ -8,8 +8,9 @@ import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An expression as chat templates have them, that makes a number of named values: arithmetic, comparisons, {@code x if y else z}, the methods
- * of Python's texts and lists, and filters such as {@code length}. It has what a chat template has and nothing more: no file, no clock, no chance.
+ * An expression in chat template syntax that computes a number from named values: arithmetic, comparisons, {@code x if
+ * y else z}, the methods of Python's strings and lists, and filters such as {@code length}. Like a chat template it has
+ * no access to files, clock or randomness.
  *
  * <p>Immutable and thread-safe.
  */
@@ -20,8 +21,8 @@ public final class NumberExpression {
     private final ExpressionTemplate expression;
 
     /**
-     * @param known what it may name
-     * @throws IllegalArgumentException if it is no expression, or names something else
+     * @param known allowed names
+     * @throws IllegalArgumentException if it is not an expression, or uses another name
      */
     public NumberExpression(String text, Set<String> known) {
         if (text.isBlank() || text.length() > MOST_CHARACTERS) {
@@ -43,10 +44,10 @@ public final class NumberExpression {
     }
 
     /**
-     * The number; a truth value is 1 or 0.
+     * Evaluates to a number; a boolean is 1 or 0.
      *
-     * @param values that the expression may name: texts, numbers, truth values, lists and dictionaries of these
-     * @throws IllegalArgumentException if it names something else, fails, or gives no finite number
+     * @param values that the expression may name: texts, numbers, booleans, lists and maps of these
+     * @throws IllegalArgumentException if it uses another name, fails, or the result is not a finite number
      */
     public double of(Map<String, ?> values) {
         for (String name : expression.names()) {

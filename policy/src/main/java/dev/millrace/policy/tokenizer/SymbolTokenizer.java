@@ -12,7 +12,7 @@ import java.util.Map;
 import org.apache.commons.codec.digest.DigestUtils;
 
 /**
- * One token per symbol of a fixed list, the id being its place in the list.
+ * One token per symbol of a fixed list; the id is its index.
  *
  * <p>Encoding takes the longest symbol that fits at each place, so that {@code "<eos>"} and {@code "<"} can both be
  * symbols.
@@ -23,7 +23,7 @@ public final class SymbolTokenizer implements Tokenizer {
     private final int longest;
     private final String hash;
 
-    /** @param symbols at least two, none empty, none twice */
+    /** @param symbols at least two, distinct, none empty */
     public SymbolTokenizer(List<String> symbols) {
         if (symbols.size() < 2) {
             throw new IllegalArgumentException("a vocabulary needs at least 2 symbols: " + symbols);
@@ -98,7 +98,7 @@ public final class SymbolTokenizer implements Tokenizer {
         return hash;
     }
 
-    /** Each symbol goes in with its length, so that no two lists give the same bytes. */
+    /** Prefixes each symbol with its length, so that different lists hash differently. */
     private static String digest(List<String> symbols) {
         MessageDigest sha256 = DigestUtils.getSha256Digest();
         sha256.update("symbols".getBytes(StandardCharsets.UTF_8));

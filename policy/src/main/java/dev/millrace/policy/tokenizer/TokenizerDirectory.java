@@ -22,8 +22,8 @@ import java.util.Optional;
 import org.apache.commons.codec.digest.DigestUtils;
 
 /**
- * A Hugging Face directory as far as it says how text becomes tokens: {@code tokenizer.json}, how many tokens the model of {@code
- * config.json} knows, and which of them end a text by {@code generation_config.json} or else {@code config.json}.
+ * The tokenizer part of a Hugging Face directory: {@code tokenizer.json}, the vocabulary size in {@code config.json},
+ * and the stop tokens in {@code generation_config.json} or else {@code config.json}.
  *
  * <p>A chat template of {@code chat_template.jinja} or {@code tokenizer_config.json} renders conversations.
  *
@@ -34,7 +34,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
     /** The file that decides the mapping. */
     public static final String FILE = "tokenizer.json";
 
-    /** The files that are read, as far as they are there. */
+    /** The files that are read if present. */
     public static final List<String> FILES =
             List.of("config.json", "generation_config.json", ChatFiles.CONFIG, ChatFiles.TEMPLATE, FILE);
 
@@ -99,7 +99,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
     }
 
     /**
-     * Copies what {@link #open} reads, so that a run keeps its tokenizer.
+     * Copies the files that {@link #open} reads, so that a run keeps its tokenizer.
      *
      * @throws IOException if a file cannot be read or written
      */
@@ -119,7 +119,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
     }
 
     /**
-     * What the {@link #FILES} are, one line each as {@code sha256sum} writes them; those that are not there are left out.
+     * Hashes of the {@link #FILES}, one line each as in {@code sha256sum}; skips missing ones.
      *
      * @throws IllegalArgumentException if one cannot be read
      */
@@ -155,7 +155,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
         return List.of();
     }
 
-    /** A link whose file is gone, a pipe and a folder would otherwise pass for a file that was never there. */
+    /** Otherwise a broken link, a pipe or a folder would count as a missing file. */
     private static boolean isThere(Path file) {
         if (Files.exists(file, LinkOption.NOFOLLOW_LINKS) && !Files.isRegularFile(file)) {
             throw new IllegalArgumentException(
@@ -175,7 +175,10 @@ public record TokenizerDirectory(String directory, String date) implements Token
         }
     }
 
-    /** The chat template of a Hugging Face directory: {@code chat_template.jinja}, or else what {@code tokenizer_config.json} says. */
+    /**
+     * The chat template of a Hugging Face directory: {@code chat_template.jinja}, or else the one in {@code
+     * tokenizer_config.json}.
+     */
     static final class ChatFiles {
         static final String TEMPLATE = "chat_template.jinja";
         static final String CONFIG = "tokenizer_config.json";
@@ -186,7 +189,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
         /**
          * Reads it; empty if there is none.
          *
-         * @throws IOException if a file is there and cannot be read
+         * @throws IOException if an existing file cannot be read
          */
         static Optional<ChatTemplate> read(Path folder, Optional<LocalDate> date) throws IOException {
             JsonNode config = TokenizerDirectory.json(folder.resolve(CONFIG));

@@ -10,13 +10,13 @@ public final class Bfloat16 {
 
     private Bfloat16() {}
 
-    /** The nearest bfloat16, ties to even; infinite for what is nearer to that. */
+    /** The nearest bfloat16, ties to even; overflows to infinity. */
     public static short of(float value) {
         int bits = Float.floatToRawIntBits(value);
         return Float.isNaN(value) ? (short) NAN : (short) (bits + 0x7fff + (bits >>> 16 & 1) >>> 16);
     }
 
-    /** The nearest of each value from position to limit, little-endian, in memory of its own. */
+    /** Rounds each value from position to limit into a new little-endian buffer. */
     public static ByteBuffer of(FloatBuffer values) {
         ByteBuffer bytes = ByteBuffer.allocate(values.remaining() * Short.BYTES).order(ByteOrder.LITTLE_ENDIAN);
         for (int i = values.position(); i < values.limit(); i++) {
@@ -25,12 +25,12 @@ public final class Bfloat16 {
         return bytes.flip();
     }
 
-    /** What a bfloat16 is, exactly. */
+    /** Converts a bfloat16 to float32, exactly. */
     public static float value(short bits) {
         return Float.intBitsToFloat(bits << Short.SIZE);
     }
 
-    /** Whether a bfloat16 holds a value exactly. */
+    /** Returns whether a value is exactly representable. */
     public static boolean holds(float value) {
         return (Float.floatToRawIntBits(value) & 0xffff) == 0;
     }

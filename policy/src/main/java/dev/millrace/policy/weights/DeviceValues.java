@@ -18,17 +18,17 @@ public interface DeviceValues extends TensorSet.Pending {
     /** {@code sum x^2} over all values: of each row in float32, of the rows in double. NaN or infinite if a value is. */
     double squaredNorm();
 
-    /** Whether {@link #squaredNorm} is finite, as it then was for values that have only shrunk since. */
+    /** Returns whether {@link #squaredNorm} is finite, as it then was for values that have only shrunk since. */
     boolean isFinite();
 
     /** Multiplies all values. */
     void scale(float factor);
 
     /**
-     * Runs a graph once for each tensor, flat, where these values are.
+     * Runs a graph once for each flattened tensor on these values' device.
      *
      * @param graph reads {@link #VALUES} [N], sets by their names [N] and scalars [1]; overwrites sets by {@link #next} of their names
-     * @param sets of the same specs as these values; those that are overwritten are newer on the device afterwards
+     * @param sets of the same specs as these values; overwritten ones are newer on the device afterwards
      * @param scalars by name, each for a tensor
      */
     void update(GraphPart graph, Map<String, TensorSet> sets, Map<String, ToDoubleFunction<TensorSpec>> scalars);

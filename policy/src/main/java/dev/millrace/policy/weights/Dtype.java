@@ -4,8 +4,8 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What the values of a policy's weights are. In memory all are float32, since that is what the engine computes with; those of a
- * narrower type are values that it can hold, so that going to the wire and back changes none.
+ * Type of a policy's weights. In memory all are float32; those of a narrower type only have representable values, so
+ * that a round trip over the wire is exact.
  */
 public enum Dtype {
     /** IEEE 754 binary32. */
@@ -24,7 +24,7 @@ public enum Dtype {
         return bytes;
     }
 
-    /** The type that safetensors files and manifests give this name; empty for one that this release does not know. */
+    /** Returns the type of this name in safetensors files and manifests; empty if unsupported. */
     public static Optional<Dtype> named(String name) {
         return Arrays.stream(values()).filter(type -> type.name().equals(name)).findFirst();
     }

@@ -22,11 +22,11 @@ public final class FrozenWeights {
     /**
      * Copies weights.
      *
-     * @param sha256 of their bytes in their order: their identity wherever versions are named
+     * @param sha256 of their bytes in order: their identity in manifests
      */
     public FrozenWeights(Weights weights, String sha256) {
         if (weights.adapter().isPresent()) {
-            throw new IllegalArgumentException("an adapter is put upon plain weights, and these have one already");
+            throw new IllegalArgumentException("an adapter needs plain weights, and these already have one");
         }
         this.shape = weights.shape();
         this.dtype = weights.dtype();
@@ -52,7 +52,7 @@ public final class FrozenWeights {
         return sha256;
     }
 
-    /** Weights with these values, in memory of their own. */
+    /** Copies the values into new weights. */
     public Weights thawed() {
         Weights weights = Weights.zeros(shape, dtype);
         tensors.forEach((name, bytes) -> weights.parameters().load(name, bytes.duplicate()));
@@ -60,7 +60,7 @@ public final class FrozenWeights {
     }
 
     /**
-     * Weights with these values in memory that is lent: they are gone when its owner writes it again.
+     * Copies the values into borrowed memory; valid until its owner writes it again.
      *
      * @param memory of all of the shape's tensors; overwritten
      */

@@ -6,9 +6,11 @@ import java.nio.FloatBuffer;
 import java.util.List;
 
 /**
- * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of what gradient sessions added to it.
+ * One float per parameter that is trained, all of a decoder's or an adapter's: the sum of contributions of gradient
+ * sessions.
  *
- * <p>In direct buffers, which the engine adds to in place, or on the device that found them. One owner, no synchronisation.
+ * <p>In direct buffers that the engine adds to in place, or on the device that computed them. One owner, no
+ * synchronization.
  */
 public final class Gradients {
     private static final int CHUNK = 4096;
@@ -32,7 +34,7 @@ public final class Gradients {
         return tensors.specs();
     }
 
-    /** A live view of one tensor, row-major: what is written to it is in the gradient. */
+    /** A live view of one tensor, row-major: writes change the gradient. */
     public FloatBuffer tensor(String name) {
         return tensors.tensor(name);
     }
@@ -55,7 +57,7 @@ public final class Gradients {
         zeroAt = tensors.writes();
     }
 
-    /** Whether nothing can have been written since all was set to zero. */
+    /** Returns whether it was never written since it was zeroed. */
     public boolean isZero() {
         return tensors.writes() == zeroAt;
     }
@@ -102,7 +104,10 @@ public final class Gradients {
         }
     }
 
-    /** {@code sqrt(sum g^2)} over all parameters, summed in double; on a device of each row in float32. NaN or infinite if any element is. */
+    /**
+     * {@code sqrt(sum g^2)} over all parameters, summed in double; on a device, rows are summed in float32. NaN or
+     * infinite if any element is.
+     */
     public double l2Norm() {
         return Math.sqrt(tensors.newer().map(DeviceValues::squaredNorm).orElseGet(this::squaredNorm));
     }

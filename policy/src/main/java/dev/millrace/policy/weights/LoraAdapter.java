@@ -62,7 +62,7 @@ public final class LoraAdapter {
         return parameters;
     }
 
-    /** An independent adapter with the same values upon the same base. */
+    /** An independent adapter with the same values and the same base. */
     LoraAdapter copy() {
         return new LoraAdapter(shape, base, parameters.copy());
     }
@@ -75,7 +75,7 @@ public final class LoraAdapter {
         parameters.copyFrom(source.parameters);
     }
 
-    /** Overwrites the weights that this changes, row by row. */
+    /** Overwrites the adapted weights, row by row. */
     public void mergeInto(TensorSet weights) {
         for (TensorSpec spec : shape.adapted(base.shape())) {
             int out = Math.toIntExact(spec.dims().get(0));
@@ -103,8 +103,7 @@ public final class LoraAdapter {
     }
 
     /**
-     * Adds one row of {@code scale * (B A)}. Where that row of B is zero nothing is added: adding a zero would turn a
-     * negative zero.
+     * Adds one row of {@code scale * (B A)}. Skips zero rows of B: adding a zero would change a negative zero.
      *
      * @param b {@code [out, rank]}
      * @param a {@code [rank, in]}

@@ -8,14 +8,14 @@ import java.util.List;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 
-/** The rows of a matrix by their numbers, in whichever tensors of a set it lies; a live view. As thread-safe as the set. */
+/** A live view of a matrix's rows by index, across the pieces of a set. As thread-safe as the set. */
 public final class MatrixRows {
     private final List<FloatBuffer> pieces = new ArrayList<>();
     private final long[] firstRows;
     private final int width;
 
     /**
-     * @param tensors by their names: {@link TensorSet#tensor}, or where rows are only read, {@link TensorSet#values}
+     * @param tensors by their names: {@link TensorSet#tensor}, or {@link TensorSet#values} for reading only
      * @param matrix of two axes, whose tensors are among these
      */
     public MatrixRows(Function<String, FloatBuffer> tensors, WholeTensor matrix) {

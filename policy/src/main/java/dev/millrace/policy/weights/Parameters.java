@@ -8,7 +8,7 @@ import java.nio.ShortBuffer;
 import java.util.List;
 
 /**
- * Named tensors with values of one type: the tensors that a step changes and that a version has on the wire. In memory
+ * Named tensors with values of one type: the tensors that a step trains and a version stores. In memory
  * they are always float32; writers must round to the type.
  *
  * <p>As thread-safe as the {@link TensorSet} that holds the memory.
@@ -19,7 +19,7 @@ public final class Parameters {
     private final Dtype dtype;
     private final TensorSet tensors;
 
-    /** @param tensors become these parameters' own; hold nothing but values of the type */
+    /** @param tensors owned by these parameters; all values must be of the type */
     Parameters(Dtype dtype, TensorSet tensors) {
         this.dtype = dtype;
         this.tensors = tensors;
@@ -70,8 +70,8 @@ public final class Parameters {
             values.get(block, 0, count);
             for (int i = 0; i < count; i++) {
                 if (!Bfloat16.holds(block[i])) {
-                    throw new IllegalStateException(name + " has " + block[i]
-                            + ", which is no bfloat16; whoever writes weights must round them");
+                    throw new IllegalStateException(
+                            name + " has " + block[i] + ", which is no bfloat16; round weights before writing them");
                 }
                 narrow[i] = Bfloat16.of(block[i]);
             }
@@ -121,7 +121,7 @@ public final class Parameters {
         return new Parameters(dtype, tensors.copy());
     }
 
-    /** Independent parameters of a type, each value the nearest of it, ties to even. */
+    /** Independent parameters of a type, each value rounded to the nearest, ties to even. */
     Parameters as(Dtype type) {
         Parameters rounded = new Parameters(type, tensors.copy());
         if (type == Dtype.BF16 && dtype != Dtype.BF16) {

@@ -13,11 +13,11 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place. Newer values may be on a device
- * ({@link #isNewerOn}); the first to ask for a tensor here brings all of them.
+ * Named float32 tensors, each in one direct little-endian buffer that ONNX Runtime reads in place. Newer values may be
+ * on a device ({@link #isNewerOn}); the first access to a tensor here fetches all of them.
  *
  * <p>The set owns its buffers and never replaces them; views handed out share the memory. A writer must have exclusive
- * use of the set: nothing here synchronises, and a concurrent reader sees partly written tensors. To share tensors with
+ * use of the set: nothing here synchronizes, and a concurrent reader sees partly written tensors. To share tensors with
  * another thread and continue writing, share a {@link #copy()}.
  */
 public final class TensorSet {
@@ -55,7 +55,10 @@ public final class TensorSet {
         return specs;
     }
 
-    /** A writable view of one tensor, row-major, with its own position. Ask for it anew for each writing: see {@link #writes}. */
+    /**
+     * A writable view of one tensor, row-major, with its own position. Get a new view for each write: see {@link
+     * #writes}.
+     */
     @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public FloatBuffer tensor(String name) {
         FloatBuffer view = values(name); // first fetches newer values from the device
@@ -72,7 +75,7 @@ public final class TensorSet {
         return buffer.duplicate().order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer();
     }
 
-    /** From now on the set has these values, which are fetched when they are asked for here. */
+    /** Replaces the values; fetches them on the first access here. */
     @SuppressWarnings("NonAtomicVolatileUpdate") // one writer at a time
     public void isNewerOn(DeviceValues values) {
         pending = values;
@@ -109,7 +112,7 @@ public final class TensorSet {
         }
     }
 
-    /** How often something may have been written: who holds a copy knows by it whether it is still one. */
+    /** Number of writes; a holder of a copy detects by it that the copy is stale. */
     public long writes() {
         return writes;
     }

@@ -2,7 +2,7 @@ package dev.millrace.policy.weights;
 
 import org.jspecify.annotations.Nullable;
 
-/** The newest {@code lag + 1} versions of the weights of one learner, each a copy of its own. Not thread-safe. */
+/** Copies of the newest {@code lag + 1} versions of one learner's weights. Not thread-safe. */
 public final class WeightRing {
     private final @Nullable Weights[] kept;
     private final long first;
@@ -23,7 +23,7 @@ public final class WeightRing {
         this.newest = first - 1;
     }
 
-    /** Keeps a copy of the next version, in the place of the oldest. */
+    /** Stores a copy of the next version over the oldest. */
     public void add(Weights weights) {
         newest++;
         int place = place(newest);
@@ -34,12 +34,14 @@ public final class WeightRing {
         }
     }
 
-    /** The newest version; one less than the first as long as there is none. */
+    /** The newest version; one less than the first before any was added. */
     public long newest() {
         return newest;
     }
 
-    /** The weights of a version that is still kept; not to be written to, and of another version after {@code lag + 1} more. */
+    /**
+     * The weights of a version that is still kept; read-only, and overwritten after {@code lag + 1} further versions.
+     */
     public Weights at(long version) {
         if (version < first || version > newest || version <= newest - kept.length) {
             throw new IllegalArgumentException("version " + version + " is not kept: the ring holds "

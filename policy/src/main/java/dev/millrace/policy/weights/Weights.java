@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  * merged with it. Then a step changes the adapter, and only the adapter goes onto the wire ({@link #trained});
  * {@link #merge} updates the weights from it.
  *
- * <p>Sessions read the buffers in place at every call, so a write is a weight swap. One owner may write (the optimiser,
- * or a loader), and only while no session call with these weights is running; nothing here synchronises. Weights that
+ * <p>Sessions read the buffers in place at every call, so a write is a weight swap. One owner may write (the optimizer,
+ * or a loader), and only while no session call with these weights is running; nothing here synchronizes. Weights that
  * other threads read are frozen by agreement: publish a {@link #copy()} and continue writing to your own.
  */
 public final class Weights {
@@ -44,7 +44,7 @@ public final class Weights {
         return new Weights(shape, Parameters.zeros(shape.tensors(), dtype), null);
     }
 
-    /** Weights in memory of somebody else's, which must hold nothing but values of the type. */
+    /** Wraps memory of another owner; all values must be of the type. */
     static Weights in(TensorSet memory, DecoderShape shape, Dtype dtype) {
         if (!memory.specs().equals(shape.tensors())) {
             throw new IllegalArgumentException("the memory is of other tensors: it has "
@@ -69,11 +69,11 @@ public final class Weights {
     }
 
     /**
-     * Fresh weights for training from nothing: norms 1, biases and a value head 0, matrices normal with variance {@code 1/in}; projections
-     * back into the residual stream are divided by {@code sqrt(2*layers)}, so that its scale does not grow with depth.
-     * Embedding and head have variance {@code 1/hiddenSize}.
+     * Random initial weights: norms 1, biases and a value head 0, matrices normal with variance {@code 1/in};
+     * projections back into the residual stream are divided by {@code sqrt(2*layers)}, so that its scale does not grow
+     * with depth. Embedding and head have variance {@code 1/hiddenSize}.
      *
-     * <p>The same shape and seed give the same bits everywhere, in however many tensors a matrix lies.
+     * <p>The same shape and seed give the same bits everywhere, independent of how a matrix is split.
      */
     public static Weights random(DecoderShape shape, long seed) {
         Weights weights = zeros(shape);
@@ -155,7 +155,7 @@ public final class Weights {
         }
     }
 
-    /** A writable view of one tensor, row-major; see the class for who may write. */
+    /** A writable view of one tensor, row-major; see the class for write access. */
     public FloatBuffer tensor(String name) {
         return parameters.tensor(name);
     }
@@ -170,7 +170,10 @@ public final class Weights {
         parameters.load(name, littleEndian);
     }
 
-    /** Overwrites all tensors with those of weights of the same shape and type, and the adapter with theirs. */
+    /**
+     * Overwrites all tensors with those of weights of the same shape and type, and the adapter with that of the other
+     * weights.
+     */
     public void copyFrom(Weights source) {
         if ((adapter == null) != (source.adapter == null)) {
             throw new IllegalArgumentException(

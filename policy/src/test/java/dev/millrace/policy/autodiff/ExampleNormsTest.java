@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** That the numbers are right is asked of whole decoders, in {@code GradientNormSessionTest}. */
+/** {@code GradientNormSessionTest} checks the numbers on whole decoders. */
 class ExampleNormsTest {
     private static final Dim EXAMPLES = Dim.symbol("B");
     private static final Dim LENGTH = Dim.symbol("L");

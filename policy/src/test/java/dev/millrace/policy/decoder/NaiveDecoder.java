@@ -8,8 +8,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * The referee: the decoder in plain loops and double precision, one token at a time, sharing nothing with the graphs. Of another
- * {@link Precision} it rounds and quantises where that says so.
+ * Reference implementation: the decoder in plain loops and double precision, one token at a time, independent of the
+ * graphs. For another {@link Precision} it rounds and quantizes accordingly.
  */
 public final class NaiveDecoder {
     private final DecoderShape shape;
@@ -40,7 +40,7 @@ public final class NaiveDecoder {
         return this;
     }
 
-    /** The live values of one tensor, to be nudged for finite differences. */
+    /** The live values of one tensor, for finite differences. */
     public double[] tensor(String name) {
         return tensors.get(name);
     }
@@ -57,7 +57,7 @@ public final class NaiveDecoder {
         return result;
     }
 
-    /** What the value head says after each token. */
+    /** Value after each token. */
     public double[] values(int[] tokens) {
         double[][] hidden = hidden(tokens);
         double[] values = new double[hidden.length];

@@ -20,7 +20,7 @@ public final class Shapes {
     public static final DecoderShape EXPERTS = new DecoderShape(11, 16, 2, 4, 2, 6, 20, 96, 100, 1e-6, false, false)
             .with(new DecoderTraits(new RopeScaling.None(), false, false, true, 0, 0, new Experts(4, 3, 12, true)));
 
-    /** With a critic's head beside a tied one. */
+    /** With a critic's head next to a tied one. */
     public static final DecoderShape VALUE_HEAD = TIED.withValueHead(true);
 
     public static final List<DecoderShape> VARIED =

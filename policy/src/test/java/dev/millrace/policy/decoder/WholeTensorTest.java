@@ -94,9 +94,8 @@ class WholeTensorTest {
         LoraShape lora = new LoraShape(2, 3, List.of("q_proj", "down_proj"));
         DecoderShape shape = Shapes.TIED; // q_proj is 24 x 16, the embedding 11 x 16, down_proj 16 x 20
         assertThatThrownBy(() -> lora.tensors(shape.within(350)))
-                .hasMessage(
-                        "model.layers.0.self_attn.q_proj.weight has 384 numbers and lies in 2 tensors of at most 350, and an adapter is"
-                                + " put upon one tensor; leave q_proj out of target_modules");
+                .hasMessage("model.layers.0.self_attn.q_proj.weight has 384 numbers and lies in 2 tensors of at most"
+                        + " 350, and an adapter applies to one tensor; leave q_proj out of target_modules");
         LoraShape down = new LoraShape(2, 3, List.of("down_proj"));
         assertThat(down.tensors(shape.within(350))).isEqualTo(down.tensors(shape));
     }

@@ -267,7 +267,9 @@ class CheckpointDirectoryTest {
         Path index = directory.resolve("model.safetensors.index.json");
         String text = Files.readString(index);
         refusesIndex(text.replace("\"model.norm.weight\"", "\"model.norm.scale\""), "such as model.norm.weight");
-        refusesIndex(text.replace("model-00002-of-00003", "../model-00002"), "which is no name of a file beside it");
+        refusesIndex(
+                text.replace("model-00002-of-00003", "../model-00002"),
+                "which is not the name of a file in" + " the same folder");
         refusesIndex(
                 text.replace("model-00002-of-00003", "model-00004"),
                 "names model-00004.safetensors, which is not there");
@@ -312,7 +314,7 @@ class CheckpointDirectoryTest {
         refuses(
                 "\"rope_scaling\": null",
                 "\"rope_scaling\": {\"rope_type\": \"default\", \"rope_theta\": 500000.0}, \"rope_theta\": 10000.0",
-                "rope_theta=500000.0: differs from the 10000.0 beside it; one of them is wrong");
+                "rope_theta=500000.0: differs from the 10000.0 next to it; one of them is wrong");
         refusesRope("{\"factor\": 4.0}", "factor=4.0: says something of a scaling that has no rope_type");
         refusesRope(
                 "{\"rope-type\": \"yarn\"}", "rope-type=\"yarn\": says something of a scaling that has no rope_type");

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Any bytes as model.safetensors: finite weights of the shape that was asked for, or a sentence. */
+/** Arbitrary bytes as model.safetensors: gives finite weights of the requested shape, or an error. */
 @Timeout(300)
 public class CheckpointFuzzTest {
     private static final DecoderShape SHAPE = new DecoderShape(2, 2, 1, 1, 1, 2, 1, 8, 10_000, 1e-5, true, false);

@@ -186,7 +186,7 @@ class FamiliesTest {
         return within(1e-5f * (1 + Math.abs(logProb)));
     }
 
-    /** Pieces that end before, on and behind the edges of windows and of padding, with and without something in front. */
+    /** Pieces that end before, at and after the edges of windows and padding, with and without a past. */
     @ParameterizedTest
     @FieldSource("MODELS")
     void shouldGoOnFromTokensTakenInAtOnceAsFromTokensForcedOneByOne(Model model) throws IOException {

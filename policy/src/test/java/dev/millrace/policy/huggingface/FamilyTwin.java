@@ -4,9 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.util.Map;
 
 /**
- * The families once more, in plain loops and double precision, from their published equations and the keys of {@code config.json}:
- * Llama (RMSNorm, rotary positions, grouped queries, SwiGLU), Qwen2 (biases), Qwen3 (norms of queries and keys, mixtures of experts), Mistral (sliding
- * window); position interpolation, Llama 3.1's frequencies and YaRN. Shares nothing with the decoder that it is compared with.
+ * Independent implementation of the families in plain loops and double precision, from their published equations and
+ * the keys of {@code config.json}: Llama (RMSNorm, rotary positions, grouped queries, SwiGLU), Qwen2 (biases), Qwen3
+ * (norms of queries and keys, mixtures of experts), Mistral (sliding window); position interpolation, Llama 3.1's
+ * frequencies and YaRN. Shares nothing with the decoder that it is compared with.
  */
 final class FamilyTwin {
     private final JsonNode config;

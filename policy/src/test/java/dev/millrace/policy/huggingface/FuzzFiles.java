@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** The folder in which a fuzzed file lies: one for all inputs, since there are thousands a second. */
+/** Folder of the fuzzed file, shared by all inputs, since there are thousands a second. */
 final class FuzzFiles {
     private static Path folder = Path.of("");
 

@@ -107,7 +107,7 @@ class SafetensorsHeaderTest {
                 8,
                 "Duplicate field 'a'");
         refused("[]", 0, "its header is no JSON object");
-        refused("{} {}", 0, "its header goes on behind its JSON object");
+        refused("{} {}", 0, "its header continues after its JSON object");
         refused("{\"a\":", 0, "its header is not JSON");
         refused("{\"a\":null}", 0, "a has no type, shape and place");
         refused("{\"a\":" + "[".repeat(100_000), 0, "its header is not JSON");

@@ -43,7 +43,7 @@ class TemplateTableTest {
         assertThat(table.path("cases").size()).isGreaterThan(200);
     }
 
-    /** Programs of the table with parts of others in the place of their own: whatever they are, they end by text or by a refusal. */
+    /** Programs of the table with parts replaced by those of others: each ends with text or a refusal. */
     @Timeout(120)
     @Test
     void shouldRenderOrRefuseProgramsThatAreMixed() throws IOException {

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.FieldSource;
 class DecodeSessionTest {
     static final List<DecoderShape> SHAPES = Shapes.VARIED;
     private static final Sampling PLAIN = Sampling.of(1);
-    /** The CPU as it is, and with all that is done on a device. */
+    /** The plain CPU, and the CPU treated as a device. */
     private static final List<Engine> ENGINES = List.of(Engine.cpu(), Engine.cpuAsDevice());
 
     @ParameterizedTest
@@ -223,7 +223,7 @@ class DecodeSessionTest {
             assertThat(done.logProb(0, 1)).isEqualTo(Float.NEGATIVE_INFINITY);
             assertThat((double) done.temperatureLogProb(0, 1)).isCloseTo(Math.log(expected[order[3]]), within(1e-5));
             assertThat((double) done.logProb(0, 2))
-                    .as("a slot that keeps all, beside ones that truncate")
+                    .as("a slot that keeps all, next to ones that truncate")
                     .isCloseTo(Math.log(expected[order[3]]), within(1e-5));
             assertThat(IntStream.range(0, 3).map(slot -> done.token(0, slot)))
                     .containsExactly(forced[0], forced[1], forced[2]);
@@ -319,7 +319,7 @@ class DecodeSessionTest {
         float[] one = {1, 1, 1};
         try (DecodeSession decode = new DecodeSession(Engine.cpu(), shape, 3, 12, 3)) {
             float[][] together = force(decode, weights, tokens, one);
-            // the slots now hold full sequences; slot 1 starts anew and runs alone with other pauses
+            // the slots now hold full sequences; slot 1 restarts and runs alone with other pauses
             decode.reset(1, tokens[1][0]);
             assertThat(decode.position(0)).isEqualTo(12);
             DecodeInput in = new DecodeInput(3, 3);

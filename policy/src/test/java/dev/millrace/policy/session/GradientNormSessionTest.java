@@ -146,7 +146,7 @@ class GradientNormSessionTest {
         return norms;
     }
 
-    /** As a mask has them, and some that are no mask. */
+    /** Coefficients of a mask, and others. */
     private static float[] coefficients(long seed, SequenceBatch batch) {
         SplittableRandom random = new SplittableRandom(seed);
         float[] coefficients = new float[batch.scoredCount()];

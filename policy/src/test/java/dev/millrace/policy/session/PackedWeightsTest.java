@@ -113,7 +113,7 @@ class PackedWeightsTest {
         return new DecodeSession(Engine.cpu(), shape, SLOTS, LENGTH, 4, prepared);
     }
 
-    /** Log-probs of forced tokens behind prompts that were taken in at once, one sequence after the other. */
+    /** Log-probs of forced tokens after prefilled prompts, one sequence after the other. */
     private static float[] decode(DecodeSession session, Weights weights) {
         int[] lengths = new int[SLOTS];
         Arrays.fill(lengths, LENGTH);

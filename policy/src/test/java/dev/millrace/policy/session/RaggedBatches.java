@@ -14,7 +14,9 @@ import java.util.SplittableRandom;
 final class RaggedBatches {
     private RaggedBatches() {}
 
-    /** Random tokens of the given lengths; the first scored token lies anywhere from 1 to the length, so some want none. */
+    /**
+     * Random tokens of the given lengths; the first scored token is anywhere from 1 to the length, so some score none.
+     */
     static SequenceBatch random(DecoderShape shape, long seed, int... lengths) {
         int[][] tokens = tokens(shape, seed, lengths);
         SplittableRandom random = new SplittableRandom(seed);

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** What draws say about where they were made from. */
+/** Kept tokens recorded by draws. */
 class RecordedDrawsTest {
     private static final int PROMPT = 3;
     private static final int LENGTH = 14;

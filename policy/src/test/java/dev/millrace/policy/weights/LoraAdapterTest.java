@@ -135,7 +135,7 @@ class LoraAdapterTest {
         Weights base = Weights.random(SHAPE, 1);
         Weights adapted = begun(base);
         assertThatThrownBy(() -> new FrozenWeights(adapted, "other"))
-                .hasMessage("an adapter is put upon plain weights, and these have one already");
+                .hasMessage("an adapter needs plain weights, and these already have one");
         assertThatThrownBy(() -> base.copyFrom(adapted))
                 .hasMessage("weights with an adapter and weights without one are no copies of each other");
         LoraAdapter foreign = LoraAdapter.zeros(
