@@ -1,7 +1,7 @@
 package dev.millrace.weights;
 
 /**
- * What a role that follows the newest version does if a version is missing on the log or does not match its manifest.
+ * Reaction of a role that follows the newest version to one that is missing on the log or does not match its manifest.
  */
 public enum BrokenVersionPolicy {
     /**

@@ -4,13 +4,13 @@ import dev.millrace.schemas.PolicyVersion;
 import java.util.function.LongFunction;
 
 /**
- * Versions from which training can go on: those that were published with the optimiser's state, and a run's first, whose state is
- * nothing but zeros. What lies between them, a learner learns again.
+ * Versions from which training can continue: those that were published with the optimizer's state, and a run's first,
+ * whose state is all zeros. A learner relearns the versions in between.
  */
 public final class Checkpoints {
     private Checkpoints() {}
 
-    /** Whether the optimiser's state of a version can be had. */
+    /** Returns whether the optimizer's state of a version is available. */
     public static boolean is(PolicyVersion manifest) {
         return manifest.getOptimizer() != null || manifest.getBatchId() < 0;
     }
@@ -18,8 +18,8 @@ public final class Checkpoints {
     /**
      * The newest checkpoint that is not newer than a version.
      *
-     * @param manifests by version; throws {@link VersionUnavailableException} for one that is not known
-     * @throws VersionUnavailableException if it is not known any more
+     * @param manifests by version; throws {@link VersionUnavailableException} for an unknown one
+     * @throws VersionUnavailableException if it is no longer known
      */
     public static PolicyVersion atOrBefore(LongFunction<PolicyVersion> manifests, long version) {
         PolicyVersion manifest = manifests.apply(version);

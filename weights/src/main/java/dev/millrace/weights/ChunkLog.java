@@ -3,21 +3,21 @@ package dev.millrace.weights;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
 
-/** Where the records of chunks lie: a topic, or files that a topic was exported to. */
+/** Source of chunk records: a topic, or the files of its export. */
 public interface ChunkLog {
 
-    /** Takes the records of a stretch of the log. */
+    /** Receives records of a log range. */
     @FunctionalInterface
     interface Taker {
-        /** @param value as it lies there; not to be written */
+        /** @param value as stored; read-only */
         void take(String topic, int partition, long offset, byte[] value);
     }
 
     /**
-     * Hands on, in order, every record that is between the first and the last offset of a location.
+     * Passes on, in order, every record between the first and the last offset of a location.
      *
-     * @param manifest of the version whose chunks they are
-     * @throws VersionUnavailableException if the stretch is no longer there, or cannot be read
+     * @param manifest of the chunks' version
+     * @throws VersionUnavailableException if the range is deleted or cannot be read
      */
     void read(PolicyVersion manifest, TensorLocation location, Taker taker);
 }

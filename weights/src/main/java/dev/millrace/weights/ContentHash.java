@@ -5,7 +5,7 @@ import java.security.MessageDigest;
 import java.util.HexFormat;
 import org.apache.commons.codec.digest.DigestUtils;
 
-/** SHA-256 over byte buffers, as lower-case hex. Not thread-safe; one instance makes one hash. */
+/** SHA-256 over byte buffers, as lower-case hex. Not thread-safe; one instance per hash. */
 final class ContentHash {
     private final MessageDigest digest = DigestUtils.getSha256Digest();
 

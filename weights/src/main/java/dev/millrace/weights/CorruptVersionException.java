@@ -1,8 +1,8 @@
 package dev.millrace.weights;
 
 /**
- * A version is on the log but is not what its manifest says: a hash differs, a chunk is missing or out of place, or the
- * tensors are those of another decoder. It must not be used, and no other copy of it exists.
+ * A version on the log contradicts its manifest: a hash differs, a chunk is missing or out of place, or the tensors are
+ * those of another decoder. It must not be used, and no other copy of it exists.
  */
 public final class CorruptVersionException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -14,7 +14,7 @@ public final class CorruptVersionException extends RuntimeException {
         this.version = version;
     }
 
-    /** The version that is not what it claims to be. */
+    /** The corrupt version. */
     public long version() {
         return version;
     }

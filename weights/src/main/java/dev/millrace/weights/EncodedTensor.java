@@ -9,15 +9,15 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * A tensor as it goes onto the log: whole, or as what changed against its base.
+ * A tensor encoded for the log: whole, or as a delta against its base.
  *
  * @param name on the log
  * @param dims axis lengths, outermost first
- * @param dtype what the values are
- * @param sha256 of the bytes that it has when it is whole; empty where {@code data} is these and nobody has looked yet
+ * @param dtype type of the values
+ * @param sha256 of the whole tensor's bytes; empty if {@code data} holds these and the hash is not computed yet
  * @param encoding how {@code data} holds it
- * @param encodedBytes that it has as it goes
- * @param source gives these, from position to limit; of a tensor that goes whole, by its own {@link NamedTensor#source}
+ * @param encodedBytes size of the encoding
+ * @param source supplies the encoding, from position to limit; for a whole tensor its own {@link NamedTensor#source}
  */
 record EncodedTensor(
         String name,
@@ -44,7 +44,7 @@ record EncodedTensor(
     }
 
     /**
-     * As a delta, which holds none of the tensor's memory, or whole where a delta would not be smaller.
+     * Encodes a delta, which shares no memory with the tensor, or the whole tensor if a delta would not be smaller.
      *
      * @param data the tensor's
      */
@@ -67,9 +67,9 @@ record EncodedTensor(
     }
 
     /**
-     * What the manifest says of it.
+     * Its manifest entry.
      *
-     * @param chunks how many records carry it
+     * @param chunks number of records
      */
     TensorEntry entry(int chunks) {
         return TensorEntry.newBuilder()

@@ -25,13 +25,13 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Follows {@code policy-versions} on a thread of its own and keeps the newest manifests of the chain.
+ * Follows {@code policy-versions} on its own thread and keeps the newest manifests of the chain.
  *
- * <p>A manifest that does not extend the chain is passed over and counted. A log that was cut off, as after a machine lost its
- * power, is read again from where it was cut, or from its beginning; until its end is reached, what was known stays.
+ * <p>Skips and counts manifests that do not extend the chain. A truncated log, as after a power loss, is read again
+ * from the truncation or from its beginning; until its end is reached, earlier manifests stay valid.
  *
- * <p>The consumer belongs to that thread. Everything that others ask is guarded by this object's monitor, which the
- * thread notifies after every change.
+ * <p>The consumer belongs to that thread. State for other threads is guarded by this object's monitor, which the thread
+ * notifies after every change.
  */
 final class ManifestFollower implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(ManifestFollower.class);
@@ -145,15 +145,15 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     /**
-     * The log was cut off before what was read of it, and is read again from there or from its beginning.
+     * Handles a log truncated below the read position: reads again from there or from its beginning.
      *
-     * @return whether this record is the first of what is read again
+     * @return whether this record is the first one read again
      */
     private boolean readAgain(ConsumerRecord<byte[], byte[]> record, long before) {
         return cutOff(record.partition(), record.offset(), before);
     }
 
-    /** A consumer goes back to where a log ends that has lost its end without a word, and nothing need ever come there. */
+    /** Detects a truncated log without new records: the consumer silently resets to the log's end. */
     private synchronized void noticeCut(TopicPartition partition) {
         Long before = readUpTo.get(partition.partition());
         long position = log.position(partition);
@@ -197,10 +197,10 @@ final class ManifestFollower implements AutoCloseable {
     private void refuse(ConsumerRecord<byte[], byte[]> record, String why) {
         refused++;
         if (Long.bitCount(refused)
-                == 1) { // the 1st, 2nd, 4th, 8th...: a topic full of another run's records stays readable
+                == 1) { // the 1st, 2nd, 4th, 8th...: keeps the log short if a topic is full of another run's records
             LOG.warn("refused {} records, last {}-{}@{}: {}", refused, topic, record.partition(), record.offset(), why);
         }
-        if (ownKey(record).isPresent()) { // compaction would leave it there alone
+        if (ownKey(record).isPresent()) { // compaction may have left only this one
             onForeign.accept(record.offset());
         }
     }
@@ -241,7 +241,7 @@ final class ManifestFollower implements AutoCloseable {
         return inherited.isPresent() ? inherited.get() : history.get(version);
     }
 
-    /** How far {@code policy-versions} was read, as a clause. */
+    /** Read progress of {@code policy-versions}, as a clause. */
     String progress() {
         return progress;
     }
@@ -289,7 +289,7 @@ final class ManifestFollower implements AutoCloseable {
     }
 
     /** Waits for a change; false if the deadline has passed. The caller holds the monitor. */
-    @SuppressWarnings("WaitNotInLoop") // every caller looks again and comes back
+    @SuppressWarnings("WaitNotInLoop") // callers check again in a loop
     private boolean waitUntil(long deadlineNanos) {
         requireRunning();
         long leftMs = (deadlineNanos - System.nanoTime()) / 1_000_000;
@@ -352,7 +352,7 @@ final class ManifestFollower implements AutoCloseable {
             }
         }
 
-        /** Takes a manifest of an older epoch if it is of this one's past and extends that epoch's chain. */
+        /** Takes a manifest of an older epoch if this epoch inherits it and it extends that epoch's chain. */
         void add(PolicyVersion manifest, long offset) {
             ManifestHistory chain = chains.get(manifest.getEpoch());
             if (chain != null && lineage.inherits(manifest.getEpoch(), manifest.getVersion())) {
@@ -360,7 +360,7 @@ final class ManifestFollower implements AutoCloseable {
             }
         }
 
-        /** The log is read to its end. */
+        /** Call when the log is read to its end. */
         void settle() {
             chains.values().forEach(ManifestHistory::settle);
         }

@@ -15,7 +15,7 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The newest manifests of one epoch's {@link ManifestChain}; at most {@code kept} are kept whole.
+ * The newest manifests of one epoch's {@link ManifestChain}; at most {@code kept} are kept in full.
  *
  * <p>Not thread-safe.
  */
@@ -28,14 +28,14 @@ final class ManifestHistory {
 
     /**
      * @param offset its offset on the log
-     * @param stateOffset offset of the copy that has the optimiser's state; {@code offset} if there is no such copy
+     * @param stateOffset offset of the copy with the optimizer's state; {@code offset} without one
      */
     private record Kept(PolicyVersion manifest, long offset, long stateOffset) {
         Kept(PolicyVersion manifest, long offset) {
             this(manifest, offset, offset);
         }
 
-        /** Returns the same manifest with the optimiser's state of a copy. */
+        /** Returns the same manifest with the optimizer's state of a copy. */
         Kept withStateOf(Kept copy) {
             return new Kept(copy.manifest(), offset, copy.offset());
         }
@@ -45,7 +45,7 @@ final class ManifestHistory {
             return stateOffset < end ? this : new Kept(withoutState(manifest), offset);
         }
 
-        /** Returns the manifest without what it says of its tensors and of the optimiser's state. */
+        /** Returns the manifest without its tensors and optimizer's state. */
         Kept light() {
             return new Kept(
                     PolicyVersion.newBuilder(manifest)
@@ -66,7 +66,7 @@ final class ManifestHistory {
         }
     }
 
-    /** @param parent what the epoch began from, as the run's claim says; empty for a run's first epoch */
+    /** @param parent version that the epoch branched from, per the run's claim; empty for a run's first epoch */
     ManifestHistory(Optional<Ancestor> parent, int kept) {
         this(new ManifestChain<>(parent, kept, Kept::light), kept);
     }
@@ -80,7 +80,7 @@ final class ManifestHistory {
      * Takes a manifest of this epoch if it extends the chain.
      *
      * @param offset its offset on the log
-     * @return why it does not, as a clause; empty if it does, or is a copy of one that did
+     * @return reason for a refusal, as a clause; empty if it extends the chain or is a copy
      */
     Optional<String> add(PolicyVersion manifest, long offset) {
         Kept offered = new Kept(manifest, offset);
@@ -98,9 +98,9 @@ final class ManifestHistory {
     }
 
     /**
-     * The log is read to its end: from here on manifests come in their order.
+     * Call when the log is read to its end: from now on manifests come in order.
      *
-     * @return those that were ahead and to which nothing led, as offsets and why
+     * @return offsets of waiting manifests without predecessors, with reasons
      */
     Map<Long, String> settle() {
         Map<Long, String> foreign = new TreeMap<>();
@@ -109,9 +109,9 @@ final class ManifestHistory {
     }
 
     /**
-     * What lies before an offset, as after a log was cut off there.
+     * Returns the history before an offset, as after a truncation there.
      *
-     * @return empty if that has been forgotten, so that all must be read again
+     * @return empty if it is no longer kept, so that everything must be read again
      */
     Optional<ManifestHistory> before(long offset) {
         NavigableMap<Long, Kept> left = new TreeMap<>(byVersion);
@@ -125,7 +125,7 @@ final class ManifestHistory {
         return Optional.of(cut);
     }
 
-    /** A learner that stops writes the manifest of its last version once more, with the optimiser's state. */
+    /** Handles a copy with the optimizer's state, which a stopping learner writes for its last version. */
     private void takeState(Kept copy) {
         Kept known = byVersion.get(copy.version());
         if (known != null
@@ -159,7 +159,7 @@ final class ManifestHistory {
         return of != null && of.getBaseVersion() == older.version();
     }
 
-    /** Whether exactly this manifest is on the chain, as far as the chain is kept. */
+    /** Returns whether exactly this manifest is on the kept part of the chain. */
     boolean has(PolicyVersion manifest) {
         Kept known = byVersion.get(manifest.getVersion());
         return known == null
@@ -179,7 +179,7 @@ final class ManifestHistory {
                 .map(Kept::manifest);
     }
 
-    /** @throws VersionUnavailableException saying whether it is not there yet or no longer kept */
+    /** @throws VersionUnavailableException saying whether it is not published yet or no longer kept */
     PolicyVersion get(long version) {
         Optional<PolicyVersion> known = find(version);
         if (known.isPresent()) {
@@ -198,8 +198,8 @@ final class ManifestHistory {
     }
 
     /**
-     * A manifest that has what it has in common with the one before it, the names, types and dimensions of its tensors, as the same
-     * objects: of a thousand manifests that are kept, these would be more than half.
+     * Shares tensor names, types and dimensions with the previous manifest: they would be more than half of the memory
+     * of a thousand manifests.
      */
     static final class SharedNames {
         private SharedNames() {}
@@ -259,7 +259,7 @@ final class ManifestHistory {
                     same(tensor.getDims(), before.getDims()),
                     tensor.getBytes(),
                     tensor.getChunks(),
-                    same(tensor.getSha256(), before.getSha256()), // of one that did not change
+                    same(tensor.getSha256(), before.getSha256()), // unchanged
                     tensor.getEncoding(),
                     tensor.getEncodedBytes());
         }

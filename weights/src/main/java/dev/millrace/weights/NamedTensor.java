@@ -9,22 +9,22 @@ import java.util.List;
 import java.util.function.Supplier;
 
 /**
- * One tensor to be published: its name on the log, its axis lengths, what its values are, and its bytes, not to be written.
+ * One tensor to be published: its name on the log, axis lengths, type, and read-only bytes.
  *
- * @param name name on the log, which for a weight is its safetensors name
+ * @param name name on the log; for a weight its safetensors name
  * @param dims axis lengths, outermost first
- * @param dtype what the values are
- * @param source gives its bytes, little-endian from position to limit; where they are made for it, they are made anew each time
+ * @param dtype type of the values
+ * @param source supplies its bytes, little-endian from position to limit; converted bytes are new at each call
  */
 record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffer> source) {
 
-    /** Of bytes that are there: shared with their owner, never moved by a reader. */
+    /** Wraps existing bytes, shared with their owner; readers never move the position. */
     NamedTensor(String name, List<Long> dims, Dtype dtype, ByteBuffer data) {
         this(name, dims, dtype, () -> data);
         data();
     }
 
-    /** How many bytes it has. */
+    /** Size in bytes. */
     long bytes() {
         return bytes(dims, dtype);
     }
@@ -33,7 +33,7 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffe
         return dims.stream().mapToLong(Long::longValue).reduce((long) dtype.bytes(), Math::multiplyExact);
     }
 
-    /** Its bytes, not to be written. */
+    /** Its bytes, read-only. */
     ByteBuffer data() {
         ByteBuffer data = source.get();
         if (bytes() != data.remaining()) {
@@ -48,7 +48,7 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffe
         return weights.specs().stream().map(spec -> of(weights, spec)).toList();
     }
 
-    /** One tensor of weights; where these are rounded, its bytes are in memory of their own, for as long as somebody holds them. */
+    /** One tensor of weights; for rounded weights its bytes are a copy, which lives while it is referenced. */
     static NamedTensor of(Parameters weights, TensorSpec spec) {
         return new NamedTensor(spec.name(), spec.dims(), weights.dtype(), () -> weights.bytes(spec.name()));
     }

@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Loads each newest version right after its publication, so that sampling and scoring never wait for a load.
  *
- * <p>A thread of its own loads; versions that are outdated before their turn are skipped. {@link #current()} may be
+ * <p>Loads on its own thread; skips versions that are outdated before their turn. {@link #current()} may be
  * called between any two tokens: it reads a volatile field. {@link BrokenVersionPolicy} decides about a version that is
  * missing on the log or does not match its manifest: it is skipped with a warning, or {@link #current()} throws.
  * {@link #current()} also throws once the feed has stopped.
@@ -25,9 +25,9 @@ public final class NewestWeights implements AutoCloseable {
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
 
     /**
-     * A version and its weights, shared by everyone and not to be written.
+     * A version and its weights, shared and read-only.
      *
-     * @param manifest what the version says of itself
+     * @param manifest of the version
      * @param weights  verified
      */
     public record Loaded(PolicyVersion manifest, Weights weights) {
@@ -48,11 +48,11 @@ public final class NewestWeights implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Waits for the first version and loads it; from then on {@link #current()} has an answer.
+     * Waits for the first version and loads it; from then on {@link #current()} returns a version.
      *
      * @param feed stays the caller's and must be closed after this
-     * @throws VersionUnavailableException if nothing that can be put together was published within the limit
-     * @throws CorruptVersionException if the newest version is not what it claims to be, and the configuration says to stop
+     * @throws VersionUnavailableException if no loadable version was published within the limit
+     * @throws CorruptVersionException if the newest version is corrupt, and the configuration says to stop
      */
     public NewestWeights(PolicyFeed feed, Duration firstLimit) {
         this(feed, firstLimit, weights -> {}, () -> {});
@@ -83,14 +83,14 @@ public final class NewestWeights implements AutoCloseable {
     }
 
     /**
-     * From now on the next version is read only after {@link #readOn} was called with the current one. For callers that
-     * may hold one further version in addition to the current one, but not a third.
+     * Loads the next version only after {@link #readOn} was called with the current one, for callers without memory for
+     * a third version.
      */
     public void readOneAhead() {
         readsOneAhead = true;
     }
 
-    /** Tells that the caller holds only this version, so that a newer one may be read. Never waits. */
+    /** Signals that the caller holds only this version, so that a newer one may be loaded. Never waits. */
     public void readOn(long version) {
         if (readsOneAhead && readOnAfter != version) {
             synchronized (turn) {
@@ -109,7 +109,7 @@ public final class NewestWeights implements AutoCloseable {
                 }
             }
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // which only closing does
+            Thread.currentThread().interrupt(); // only closing interrupts
         }
     }
 
@@ -153,7 +153,7 @@ public final class NewestWeights implements AutoCloseable {
                 if (other.isPresent()) {
                     if (other.get().getVersion() <= seen.getVersion()) {
                         LOG.warn(
-                                "version {} is no longer on the log, which has lost it; goes on with version {}",
+                                "version {} is no longer on the log, which has lost it; continues with version {}",
                                 seen.getVersion(),
                                 other.get().getVersion());
                     }
@@ -166,11 +166,12 @@ public final class NewestWeights implements AutoCloseable {
                     return;
                 }
                 LOG.warn(
-                        "goes on with version {} until a version can be put together again: {}; \"{}\" names a way out",
+                        "continues with version {} until a version can be put together again: {}; \"{}\" names a"
+                                + " way out",
                         current.version(),
                         e.getMessage(),
                         feed.wayOut());
-            } catch (RuntimeException | Error e) { // an error too: weights that silently stay old are worse than a stop
+            } catch (RuntimeException | Error e) { // errors too: silently stale weights are worse than a stop
                 if (!closed) {
                     failure = e;
                 }
@@ -193,7 +194,7 @@ public final class NewestWeights implements AutoCloseable {
         return new Loaded(manifest, weights);
     }
 
-    /** The same weights, and not only the same number: a log that was cut off may have another version of it by now. */
+    /** Compares weights, not only numbers: a truncated log may have another version with the same number. */
     private boolean isSame(Loaded before, long version) {
         return before.version() == version
                 && feed.manifest(version)

@@ -10,9 +10,9 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * How AdamW's moments are named on the log: {@code exp_avg.<weight>} and {@code exp_avg_sq.<weight>} as in PyTorch's
- * state dict, all first moments before all second ones; behind them, where the version's weights are rounded and a step was taken,
- * {@code master.<weight>}, the weights before rounding. All are float32.
+ * Names of AdamW's state on the log: {@code exp_avg.<weight>} and {@code exp_avg_sq.<weight>} as in PyTorch's
+ * state dict, all first moments before all second ones; then, for rounded weights after a step, {@code
+ * master.<weight>}, the weights before rounding. All are float32.
  */
 final class OptimizerTensors {
     private static final String FIRST = "exp_avg.";
@@ -35,7 +35,7 @@ final class OptimizerTensors {
                 .toList();
     }
 
-    /** Returns the bytes of the state of this number of parameters after a step. */
+    /** Returns the size in bytes of the state of this number of parameters after a step. */
     static long bytes(long parameters, Dtype dtype) {
         return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
     }
@@ -43,7 +43,7 @@ final class OptimizerTensors {
     /**
      * All zeros, to be filled with {@link #load}.
      *
-     * @param trained what is trained
+     * @param trained trained parameters
      */
     static AdamW.State zero(List<TensorSpec> trained, long steps, boolean hasMasters) {
         return new AdamW.State(
@@ -53,7 +53,7 @@ final class OptimizerTensors {
                 hasMasters ? Optional.of(new TensorSet(trained)) : Optional.empty());
     }
 
-    /** Overwrites the tensor of a state that has this name on the log. */
+    /** Overwrites the state's tensor of this name on the log. */
     static void load(AdamW.State state, String name, ByteBuffer data) {
         if (name.startsWith(MASTER)) {
             state.masters().orElseThrow().load(name.substring(MASTER.length()), data);

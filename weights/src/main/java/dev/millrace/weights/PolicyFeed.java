@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The published versions of a run's policy, with verified weights.
  *
- * <p>A thread of its own follows {@code policy-versions} (read_committed, from the beginning, in no group), so that
- * {@link #newest()} and {@link #manifest} answer at once. Loading reads the chunks or objects that the manifests name,
+ * <p>Its own thread follows {@code policy-versions} (read_committed, from the beginning, without a group), so that
+ * {@link #newest()} and {@link #manifest} return at once. Loading reads the chunks or objects that the manifests name,
  * from the version's anchor on, and checks every hash. Loads take turns on one consumer.
  *
  * <p>The feed refuses and counts records of another run, epoch or policy, records that cannot be decoded, and manifests
@@ -48,7 +48,7 @@ public final class PolicyFeed implements AutoCloseable {
     private final String wayOut;
     private final long unservedMs;
 
-    /** Connects and begins to follow; returns before anything is known. */
+    /** Connects and starts to follow; returns immediately. */
     public PolicyFeed(LogConnection connection, WeightsConfig config) {
         this(connection, config, offset -> {});
     }
@@ -73,8 +73,8 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Connects, for who asks for one version by its number: it knows manifests as far back as that one's, however many came since, where a
-     * reader that follows knows {@code kept_manifests}. Waits for what is committed.
+     * Connects to read one version by number: keeps manifests back to that one, where a following reader keeps {@code
+     * kept_manifests}. Waits for committed records.
      *
      * @throws VersionUnavailableException as {@link #newestCommitted()}
      */
@@ -91,12 +91,12 @@ public final class PolicyFeed implements AutoCloseable {
         return new PolicyFeed(connection, config.knowing(needed));
     }
 
-    /** What a reader that follows the newest version does when one cannot be put together. */
+    /** Reaction of a following reader to a broken version. */
     BrokenVersionPolicy onBroken() {
         return onBroken;
     }
 
-    /** The command that names ways out, where the newest version cannot be put together. */
+    /** The command that names ways out if the newest version is broken. */
     String wayOut() {
         return wayOut;
     }
@@ -107,17 +107,17 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The loop of a server has turned: its pulse says whether it keeps to an older version for longer than {@code unserved_alarm_ms}.
+     * Records a turn of a server's loop, to detect an older version served for longer than {@code unserved_alarm_ms}.
      *
-     * @param version that it serves; -1 for none
+     * @param version served version; -1 for none
      */
     public void turned(Pulse server, long version) {
         server.turnServing(version, newest().map(PolicyVersion::getVersion).orElse(version), unservedMs);
     }
 
     /**
-     * Returns the newest version, after reading everything that was readable when this feed was created; empty if there
-     * was none.
+     * Returns the newest version, after reading everything committed when this feed was created; empty if there was
+     * none.
      *
      * <p>A commit returns a moment before its records can be read. A caller that must know that there is no newer
      * version, such as a starting learner, therefore first initialises a producer under the publisher's transactional
@@ -146,10 +146,10 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Waits for the first version and returns the newest one, after everything committed when this feed was made has been
-     * read: what a role does that begins to serve.
+     * Waits for the first version and returns the newest one, after reading everything committed when this feed was
+     * created. For roles that start to serve.
      *
-     * @param givenUp looked at several times a second; true ends the wait
+     * @param givenUp polled several times a second; true ends the wait
      * @return empty if the wait was given up
      * @throws VersionUnavailableException if none is there within the limit
      */
@@ -175,8 +175,8 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Waits for another version than the one served: a newer one, or, where the log was cut off and lost that one, the newest
-     * there is; empty if the limit passed without one.
+     * Waits for another version than the one served: a newer one, or the newest one if a truncated log lost the served
+     * one; empty after the limit.
      */
     Optional<PolicyVersion> awaitOther(PolicyVersion served, Duration limit) {
         return follower.awaitOther(served, limit);
@@ -192,7 +192,8 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * How much of the weights topic a version needs, and how much there is; empty where its weights lie in an object store.
+     * Range of the weights topic that a version needs, and what is left of it; empty if its weights are in an object
+     * store.
      *
      * @throws VersionUnavailableException if its manifest is not known, or that of its anchor
      */
@@ -214,7 +215,7 @@ public final class PolicyFeed implements AutoCloseable {
                 new VersionStretch(location.getTopic(), location.getFirstOffset(), chunks.begin(location), bytes));
     }
 
-    /** Records on {@code policy-versions} that were not taken: another run's, or not to be decoded. */
+    /** Skipped records on {@code policy-versions}: another run's, or undecodable. */
     public long refusedRecords() {
         return follower.refusedRecords();
     }
@@ -225,21 +226,21 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The weights of a version in new buffers that belong to the caller: its anchor, and every delta since.
+     * Loads a version's weights into new buffers owned by the caller: its anchor, and every delta since.
      *
-     * @throws VersionUnavailableException if the version, its chunks, or those of a version that it is a delta against
-     *     cannot be had
-     * @throws CorruptVersionException if one of them is not what its manifest says, or the tensors are not the shape's
+     * @throws VersionUnavailableException if the version, its chunks, or those of a version in its delta chain are
+     * missing
+     * @throws CorruptVersionException if one of them contradicts its manifest, or the tensors do not fit the shape
      */
     public Weights load(long version) {
         return load(version, known -> null);
     }
 
     /**
-     * The weights of a version in new buffers that belong to the caller, made from others that are at hand where that
-     * spares reading: those of the version before it, and the newest version costs one delta.
+     * Loads a version's weights into new buffers owned by the caller, starting from given weights if that saves reads:
+     * from the previous version's, a version costs one delta.
      *
-     * @param atHand weights of a version as {@link #load(long)} gave them, or null; not written
+     * @param atHand loaded weights of a version, or null; read-only
      * @throws VersionUnavailableException as {@link #load(long)}
      * @throws CorruptVersionException as {@link #load(long)}
      */
@@ -248,8 +249,8 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The weights of a version as {@link #load(long, LongFunction)} gives them, shared with other roles of this process that hold them;
-     * not to be written.
+     * The weights of a version as {@link #load(long, LongFunction)} gives them, shared with other roles of this
+     * process; read-only.
      *
      * @throws VersionUnavailableException as {@link #load(long)}
      * @throws CorruptVersionException as {@link #load(long)}
@@ -262,7 +263,7 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Overwrites weights that the caller owns with those of a version; they are untouched if it fails.
+     * Overwrites weights that the caller owns with those of a version; they are unchanged on failure.
      *
      * @throws VersionUnavailableException as {@link #load(long)}
      * @throws CorruptVersionException as {@link #load(long)}, or if the version is of another shape than {@code into}
@@ -272,7 +273,7 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * The optimiser's state after the step that made a version, in new buffers that belong to the caller.
+     * Loads the optimizer's state after the step that made a version, into new buffers owned by the caller.
      *
      * @throws VersionUnavailableException as {@link #load(long)}, or if the version was published without it
      * @throws CorruptVersionException as {@link #load(long)}
@@ -286,12 +287,12 @@ public final class PolicyFeed implements AutoCloseable {
         return VersionLoader.shapeOf(manifest);
     }
 
-    /** What the values of a version's weights are, as its manifest says. */
+    /** Type of a version's weights, from its manifest. */
     public static Dtype dtypeOf(PolicyVersion manifest) {
         return VersionLoader.dtypeOf(manifest);
     }
 
-    /** What a manifest says of the adapter that its version is; empty if its weights are the policy's own. */
+    /** Adapter shape in a manifest; empty for full weights. */
     public static Optional<LoraShape> adapterOf(PolicyVersion manifest) {
         return VersionLoader.adapterOf(manifest);
     }
@@ -303,13 +304,13 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Reads the chunks of a version from where its manifest says they lie: assign, seek, poll to the last offset.
+     * Reads the chunks of a version at its manifest's location: assign, seek, poll to the last offset.
      *
      * <p>One consumer serves all reads, so they take turns. {@link #close()} may be called from any thread and ends a read
      * under way with a {@link org.apache.kafka.common.errors.WakeupException}.
      */
     static final class ChunkReader implements ChunkLog, AutoCloseable {
-        /** Between looks, while no chunk comes, at whether there is one to wait for. */
+        /** Interval of checks whether missing chunks can still arrive. */
         private static final Duration LOOK = Duration.ofSeconds(2);
 
         private final LogConnection connection;
@@ -333,7 +334,7 @@ public final class PolicyFeed implements AutoCloseable {
             this.limit = limit;
         }
 
-        /** First offset of a location's partition that is still there. */
+        /** Log start offset of a location's partition. */
         synchronized long begin(TensorLocation location) {
             return log.begin(new TopicPartition(location.getTopic(), location.getPartition()), limit);
         }
@@ -373,7 +374,7 @@ public final class PolicyFeed implements AutoCloseable {
             }
         }
 
-        /** False if nothing came for a while. */
+        /** False if nothing arrived for a while. */
         private boolean readOn(TopicPartition partition, TensorLocation location, Taker taker) {
             Duration wait = LOOK.compareTo(limit) < 0 ? LOOK : limit;
             return log.readTo(
@@ -385,8 +386,8 @@ public final class PolicyFeed implements AutoCloseable {
         }
 
         /**
-         * Chunks are written before the manifest that names them, so what lies behind the end of the log does not come any more. The
-         * end is that of everything written: behind the last commit there may be a mark that is on its way.
+         * Chunks are written before the manifest that names them, so chunks after the end of the log never arrive. Uses
+         * the high watermark: a transaction marker may still follow the last commit.
          */
         private void requireOnLog(PolicyVersion manifest, TensorLocation location, TopicPartition partition) {
             long end;

@@ -6,10 +6,10 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * The partition of a topic on which everything about one policy lies: the one that Kafka's default partitioner gives
- * to a record whose key is the policy's id, {@code (murmur2(id) & 0x7fffffff) mod partitions}.
+ * The partition of a topic with everything about one policy, as Kafka's default partitioner chooses it for the policy's
+ * id as key, {@code (murmur2(id) & 0x7fffffff) mod partitions}.
  *
- * <p>Records whose key is longer, such as policy id and version, are sent there by number.
+ * <p>Records with a longer key, such as policy id and version, are sent to it explicitly.
  */
 public final class PolicyPartition {
     private PolicyPartition() {}

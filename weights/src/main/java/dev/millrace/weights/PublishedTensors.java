@@ -15,7 +15,7 @@ import java.util.List;
 record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
 
     /**
-     * Refuses tensors that the caller has no use for.
+     * Refuses tensors that the caller cannot use.
      *
      * @param expected the tensors that the caller can use, in order
      * @param dtype required type of their values
@@ -58,7 +58,7 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         return name + " " + dtype + dims + " of " + bytes + " bytes";
     }
 
-    /** Size of a tensor as it lies there. */
+    /** Encoded size of a tensor. */
     static long encodedBytes(TensorEntry entry) {
         return entry.getEncodedBytes() == null ? entry.getBytes() : entry.getEncodedBytes();
     }

@@ -12,8 +12,7 @@ import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.RopeConfig;
 
 /**
- * A decoder's shape as the JSON object of a manifest, under the names that Hugging Face's {@code config.json} gives to
- * the same things.
+ * A decoder's shape as the JSON object of a manifest, with the names of Hugging Face's {@code config.json}.
  *
  * <p>Equal shapes give equal text.
  */
@@ -70,7 +69,7 @@ public final class ShapeText {
                 node.has("value_head") && bool(node, "value_head"));
     }
 
-    /** What is as in the plain decoder is left out, so that its text is what it was before there were others. */
+    /** Leaves out values of the plain decoder, so that its text never changes. */
     private static void put(DecoderTraits traits, ObjectNode node) {
         RopeConfig.write(traits.ropeScaling()).ifPresent(scaling -> node.set("rope_scaling", scaling));
         flag(node, "attention_output_bias", traits.outputBias());

@@ -9,7 +9,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Objects that the roles of a process share: each is in memory once, as long as a role holds it. Read-only.
+ * Objects that the roles of a process share: each is in memory once while a role holds it. Read-only.
  *
  * <p>Thread-safe; a thread that requests an object during its load waits for that load.
  */

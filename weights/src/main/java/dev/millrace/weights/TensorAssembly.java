@@ -10,7 +10,7 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reassembles the chunks of one version, and passes each complete tensor on.
+ * Reassembles the chunks of one version, and passes on each complete tensor.
  *
  * <p>Chunks of one tensor must come in order and without a gap or an overlap; chunks of different tensors may
  * interleave. {@link TensorVerifier} checks them against the manifest.

@@ -8,13 +8,13 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /**
- * Cuts tensors of one version into pieces that fit a Kafka record.
+ * Splits the tensors of one version into chunks that fit a Kafka record.
  *
  * <p>Chunk {@code k} of a tensor holds the bytes {@code [k * chunkBytes, min((k+1) * chunkBytes, size))} of its
  * encoding. The data of a chunk shares the encoding's memory.
  */
 final class TensorChunks {
-    /** Leaves room for keys and fields below the 1 MiB that brokers and producers accept unless told otherwise. */
+    /** Leaves room for keys and fields below the default limit of 1 MiB of brokers and producers. */
     static final int MAX_CHUNK_BYTES = 960 * 1024;
 
     private final RunIdentity run;

@@ -87,10 +87,10 @@ final class TensorDelta {
     }
 
     /**
-     * The tensor that a delta makes of its base, in a new heap buffer.
+     * Applies a delta to its base, into a new heap buffer.
      *
-     * @throws IllegalArgumentException if the delta is not one for a tensor of the base's size; whether it is the right one
-     *     for it only a hash of the result can tell
+     * @throws IllegalArgumentException if the delta does not fit the base's size; only a hash of the result can verify
+     * its content
      */
     static ByteBuffer apply(ByteBuffer base, ByteBuffer delta, Dtype dtype) {
         int width = dtype.bytes();
@@ -144,7 +144,7 @@ final class TensorDelta {
         long found;
         try {
             found = Zstd.decompressByteArray(planes, 0, expected, frame, 0, size);
-        } catch (ZstdException e) { // more than expected, or no frame
+        } catch (ZstdException e) { // more than expected, or not a frame
             throw new IllegalArgumentException(
                     "a block of the delta does not decompress to " + expected + " bytes: " + e.getMessage(), e);
         }

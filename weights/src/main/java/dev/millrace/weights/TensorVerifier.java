@@ -29,7 +29,7 @@ final class TensorVerifier {
     private int next;
 
     /**
-     * @param base a tensor of the base version by name; not asked if this is an anchor
+     * @param base a tensor of the base version by name; not called for an anchor
      * @param sink takes each tensor's name and data
      */
     TensorVerifier(PublishedTensors published, Function<String, ByteBuffer> base, BiConsumer<String, ByteBuffer> sink) {
@@ -40,8 +40,8 @@ final class TensorVerifier {
     }
 
     /**
-     * @param encoded what lies there of a tensor, of the size that the manifest says
-     * @throws CorruptVersionException if it is not the tensor that the manifest says
+     * @param encoded encoded bytes of a tensor, of the manifest's size
+     * @throws CorruptVersionException if it differs from the manifest
      */
     void accept(String name, ByteBuffer encoded) {
         early.put(name, encoded);
@@ -77,7 +77,7 @@ final class TensorVerifier {
         }
     }
 
-    /** @throws CorruptVersionException if a tensor is missing, or all of them together are not what the manifest says */
+    /** @throws CorruptVersionException if a tensor is missing, or the hash over all differs from the manifest */
     void finish() {
         if (next < location.getTensors().size()) {
             throw published.corrupt(

@@ -16,17 +16,17 @@ import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts a version together: its anchor, and every delta since, in order.
+ * Assembles a version: its anchor, and every delta since, in order.
  *
- * <p>The chain is walked back from the version wanted to the nearest one that is at hand, or else to the anchor, and then
- * applied forwards. Every link is verified on its own, so that the one that is missing or wrong is named, and a delta is
- * applied only to the weights that it was made against.
+ * <p>Walks the chain back from the requested version to the nearest loaded one or the anchor, and then applies it
+ * forwards. Verifies every link separately, so that errors name the broken one, and a delta is applied only to its own
+ * base.
  */
 final class VersionChain {
     private final LongFunction<PolicyVersion> manifests;
     private final TensorReader reader;
 
-    /** Reads the tensors at one location, and hands on each that is verified. */
+    /** Reads the tensors at one location, and passes on verified ones. */
     @FunctionalInterface
     interface TensorReader {
         void read(
@@ -38,7 +38,7 @@ final class VersionChain {
                 BiConsumer<String, ByteBuffer> sink);
     }
 
-    /** @param manifests by version; throws {@link VersionUnavailableException} for one that is not known */
+    /** @param manifests by version; throws {@link VersionUnavailableException} for an unknown one */
     VersionChain(LongFunction<PolicyVersion> manifests, TensorReader reader) {
         this.manifests = manifests;
         this.reader = reader;
@@ -47,11 +47,11 @@ final class VersionChain {
     /**
      * Overwrites weights with those of a version, tensor by tensor and link by link.
      *
-     * @param into of the version's shape and type, with an adapter if the version is one, which then is all that is overwritten; of no version after
-     *     an exception
-     * @param atHand weights of a version that are there already, or null; not written
-     * @throws VersionUnavailableException of the version wanted, naming the link that cannot be had
-     * @throws CorruptVersionException of the version wanted, naming the link that is wrong
+     * @param into of the version's shape and type, with an adapter for an adapter version, of which only the adapter is
+     * overwritten; undefined after an exception
+     * @param atHand loaded weights of a version, or null; read-only
+     * @throws VersionUnavailableException of the requested version, naming the missing link
+     * @throws CorruptVersionException of the requested version, naming the corrupt link
      */
     void load(PolicyVersion wanted, Weights into, LongFunction<@Nullable Weights> atHand) {
         Deque<PolicyVersion> links = new ArrayDeque<>();
@@ -80,7 +80,7 @@ final class VersionChain {
     private PolicyVersion baseOf(PolicyVersion link, PolicyVersion wanted) {
         TensorLocation delta = link.getWeights();
         long version = delta.getBaseVersion();
-        if (version >= link.getVersion()) { // or the walk might not end
+        if (version >= link.getVersion()) { // guards against an endless walk
             throw corrupt(
                     wanted, link, "it claims to be a delta against version " + version + ", which is not an older one");
         }
@@ -102,7 +102,7 @@ final class VersionChain {
         return base;
     }
 
-    @SuppressWarnings("ReferenceEquality") // which link of this walk it is, not what it says
+    @SuppressWarnings("ReferenceEquality") // position in this walk
     private void read(PolicyVersion link, PolicyVersion wanted, Parameters into, Function<String, ByteBuffer> base) {
         try {
             reader.read(link, link.getWeights(), into.specs(), into.dtype(), base, into::load);

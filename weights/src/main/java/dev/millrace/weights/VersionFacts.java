@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
  * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
  * @param controls state of the learner's step controls, by name
- * @param parentEpoch for an epoch's first version, the older epoch that it takes the version of this number from; null
- *     for every other version
+ * @param parentEpoch for an epoch's first version, the older epoch from which it takes the version of this number; null
+ * otherwise
  */
 public record VersionFacts(
         long version,
@@ -27,7 +27,7 @@ public record VersionFacts(
         Map<String, Double> controls,
         @Nullable Integer parentEpoch) {
 
-    /** Of a version that a step made, or of a run's first. */
+    /** For a version made by a step, or a run's first. */
     public VersionFacts(
             long version,
             long batchId,
@@ -39,7 +39,7 @@ public record VersionFacts(
         this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, controls, null);
     }
 
-    /** With nothing remembered. */
+    /** Without control state. */
     public VersionFacts(
             long version,
             long batchId,
@@ -78,7 +78,7 @@ public record VersionFacts(
                 parent.getEpoch());
     }
 
-    /** The version this one was made from; -1 for the initial weights, and its own number for an epoch's first. */
+    /** The parent version; -1 for the initial weights, and its own number for an epoch's first. */
     public long parentVersion() {
         return parentEpoch == null ? version - 1 : version;
     }

@@ -8,7 +8,7 @@ import dev.millrace.policy.weights.Parameters;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 
-/** The identity of weights as a manifest and the training log give it: SHA-256 over the bytes of all tensors, in their order. */
+/** Identity of weights in manifests and the training log: SHA-256 over the bytes of all tensors, in order. */
 public final class VersionHash {
     private VersionHash() {}
 
@@ -23,7 +23,8 @@ public final class VersionHash {
     }
 
     /**
-     * What {@link #of(Weights)} gives of a checkpoint's weights as a run of a type begins with them, with the memory of its largest tensor.
+     * As {@link #of(Weights)} for a checkpoint's weights converted to a run's type, with the memory of its largest
+     * tensor.
      *
      * @throws dev.millrace.policy.huggingface.CheckpointException if it cannot be read as a decoder
      */

@@ -35,9 +35,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Weights and optimiser's state of published versions, verified, from wherever their chunks lie.
+ * Loads and verifies weights and optimizer's state of published versions, from the log or an object store.
  *
- * <p>As thread-safe as the log that it is given. Failed loads leave nothing behind.
+ * <p>As thread-safe as its log. Failed loads have no side effects.
  */
 public final class VersionLoader {
     private static final Logger LOG = LoggerFactory.getLogger(VersionLoader.class);
@@ -50,10 +50,10 @@ public final class VersionLoader {
     private final VersionChain chain;
 
     /**
-     * @param manifests by version; throws {@link VersionUnavailableException} for one that is not known
-     * @param log where chunks lie; closed by its owner
+     * @param manifests by version; throws {@link VersionUnavailableException} for an unknown one
+     * @param log source of chunks; closed by its owner
      * @param registry of the chunks' schemas
-     * @param config says where versions lie that are not on the log
+     * @param config locates versions that are not on the log
      */
     public VersionLoader(
             LongFunction<PolicyVersion> manifests, ChunkLog log, SchemaRegistry registry, WeightsConfig config) {
@@ -74,10 +74,10 @@ public final class VersionLoader {
      * The weights of a version in new buffers that belong to the caller, made from others that are at hand where that
      * spares reading: those of the version before it, and a version costs one delta.
      *
-     * @param atHand weights of a version as this gave them, or null; not written
-     * @throws VersionUnavailableException if the version, its chunks, or those of a version that it is a delta against
-     *     cannot be had
-     * @throws CorruptVersionException if one of them is not what its manifest says, or the tensors are not the shape's
+     * @param atHand loaded weights of a version, or null; read-only
+     * @throws VersionUnavailableException if the version, its chunks, or those of a version in its delta chain are
+     * missing
+     * @throws CorruptVersionException if one of them contradicts its manifest, or the tensors do not fit the shape
      */
     public Weights load(long version, LongFunction<@Nullable Weights> atHand) {
         PolicyVersion manifest = manifests.apply(version);
@@ -98,7 +98,7 @@ public final class VersionLoader {
             loaded.set(weights);
             return new FrozenWeights(weights, of.getBaseSha256());
         });
-        Weights own = loaded.get(); // the memory that it was read into, if it was
+        Weights own = loaded.get(); // frees its read buffer
         try {
             return (own == null ? base.thawed() : own).with(LoraAdapter.zeros(lora, base));
         } catch (IllegalArgumentException e) {
@@ -119,7 +119,7 @@ public final class VersionLoader {
                         manifest.getVersion(),
                         says + " with the weights " + of.getBaseSha256() + ", and that has "
                                 + base.getWeights().getSha256() + " and the shape " + base.getShape()
-                                + "; an adapter is put upon nothing but its own base");
+                                + "; an adapter applies to its own base only");
             }
             return load(of.getBaseVersion(), atHand);
         } catch (VersionUnavailableException e) {
@@ -129,7 +129,7 @@ public final class VersionLoader {
     }
 
     /**
-     * Overwrites weights that the caller owns with those of a version; they are untouched if it fails.
+     * Overwrites weights that the caller owns with those of a version; they are unchanged on failure.
      *
      * @throws VersionUnavailableException as {@link #load(long, LongFunction)}
      * @throws CorruptVersionException as {@link #load(long, LongFunction)}, or if the version is of another shape
@@ -153,7 +153,7 @@ public final class VersionLoader {
     }
 
     /**
-     * The optimiser's state after the step that made a version, in new buffers that belong to the caller.
+     * Loads the optimizer's state after the step that made a version, into new buffers owned by the caller.
      *
      * @throws VersionUnavailableException as {@link #load(long, LongFunction)}, or if the version was published without it
      * @throws CorruptVersionException as {@link #load(long, LongFunction)}
@@ -167,7 +167,8 @@ public final class VersionLoader {
             throw new VersionUnavailableException(
                     version,
                     "version " + version
-                            + " was published without the optimiser's state, so training cannot go on from it alone");
+                            + " was published without the optimiser's state, so training cannot continue from it"
+                            + " alone");
         }
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
         AdamW.State state = OptimizerTensors.zero(trainedBy(manifest), manifest.getOptimizerSteps(), hasMasters);
@@ -187,13 +188,13 @@ public final class VersionLoader {
         return state;
     }
 
-    /** What the steps to a version have changed. */
+    /** The trained part of a version. */
     private static List<TensorSpec> trainedBy(PolicyVersion manifest) {
         DecoderShape shape = shapeOf(manifest);
         return adapterOf(manifest).map(lora -> lora.tensors(shape)).orElseGet(shape::tensors);
     }
 
-    /** The adapter that a manifest declares; empty if its weights are the policy's own. */
+    /** The adapter that a manifest declares; empty for full weights. */
     static Optional<LoraShape> adapterOf(PolicyVersion manifest) {
         AdapterBase of = manifest.getAdapter();
         if (of == null) {
@@ -221,7 +222,7 @@ public final class VersionLoader {
         }
     }
 
-    /** What a manifest says that the values of its weights are. */
+    /** Type of the weights that a manifest declares. */
     static Dtype dtypeOf(PolicyVersion manifest) {
         List<TensorEntry> tensors = manifest.getWeights().getTensors();
         String named = tensors.isEmpty() ? Dtype.F32.name() : tensors.get(0).getDtype();
@@ -266,7 +267,7 @@ public final class VersionLoader {
         }
     }
 
-    /** Reads the part of a version that is in an object store: tensor after tensor, in the manifest's order. */
+    /** Reads a version's part from an object store, tensor by tensor in the manifest's order. */
     static final class StoredTensors {
         private static final long MOST_BYTES = Integer.MAX_VALUE - 8; // of a Java array
 
@@ -283,9 +284,9 @@ public final class VersionLoader {
         }
 
         /**
-         * Passes on the object's tensors one after the other, in heap buffers that the receiver owns; not verified yet.
+         * Passes on the object's tensors in order, in heap buffers owned by the receiver; not verified yet.
          *
-         * @throws VersionUnavailableException if the object is not there or cannot be read
+         * @throws VersionUnavailableException if the object is missing or unreadable
          * @throws CorruptVersionException if it is shorter or longer than the manifest says
          * @throws IllegalStateException if this role was not given the store
          */

@@ -8,21 +8,20 @@ import java.util.regex.Pattern;
 /**
  * Name of the object that holds one part of a version: {@code <run>/<epoch>/<policy>/<version>-<part>-<sha256>}.
  *
- * <p>The content hash makes a step that is repeated after a crash find its object, and one that went another way not
- * overwrite it.
+ * <p>With the content hash, a step repeated after a crash finds its object, and a different step does not overwrite it.
  *
  * @param version of the policy
- * @param part    what of it
- * @param sha256  of the content; of an unfinished object with what tells that it is one
+ * @param part kind of content
+ * @param sha256  of the content; with a suffix for an unfinished object
  */
 public record VersionObject(long version, Part part, String sha256) {
     private static final Pattern LAST = Pattern.compile(".*/(\\d{1,18})-(weights|optimizer)-([^/]+)");
 
-    /** The parts of a version that are objects of their own. */
+    /** The parts of a version that are stored as objects. */
     public enum Part {
         /** The weights, whole or deltas. */
         WEIGHTS("weights"),
-        /** The optimiser's state. */
+        /** The optimizer's state. */
         OPTIMIZER("optimizer");
 
         private final String text;
@@ -32,7 +31,7 @@ public record VersionObject(long version, Part part, String sha256) {
         }
     }
 
-    /** What the names of all objects of a run's policy begin with. */
+    /** Common prefix of all objects of a run's policy. */
     public static String prefix(RunIdentity run) {
         return run.runId() + "/" + run.epoch() + "/" + run.policyId();
     }
@@ -42,7 +41,7 @@ public record VersionObject(long version, Part part, String sha256) {
         return String.format("%s/%09d-%s-%s", prefix(run), version, part.text, sha256);
     }
 
-    /** What a name says; empty if it is not one of ours. */
+    /** Parses a name; empty if it is not an object name. */
     public static Optional<VersionObject> parse(String name) {
         Matcher matcher = LAST.matcher(name);
         return matcher.matches()

@@ -6,19 +6,19 @@ import dev.millrace.policy.weights.Weights;
 import java.util.Optional;
 
 /**
- * How much of a policy a version is.
+ * Size of a version.
  *
- * @param parameters that a step changes and a version has
- * @param isAdapter  whether they are those of an adapter, and the policy's others lie in the run's first version
+ * @param parameters trained and stored parameters
+ * @param isAdapter  whether they form an adapter whose base is the run's first version
  */
 public record VersionSize(long parameters, boolean isAdapter) {
 
-    /** Of versions that are all of a policy. */
+    /** Size of versions with all parameters. */
     public static VersionSize of(DecoderShape shape) {
         return new VersionSize(shape.parameterCount(), false);
     }
 
-    /** @param lora of the versions, if they are adapters */
+    /** @param lora of the versions, if these are adapters */
     public static VersionSize of(DecoderShape shape, Optional<LoraShape> lora) {
         return lora.map(low -> new VersionSize(low.parameterCount(shape), true)).orElseGet(() -> of(shape));
     }

@@ -1,16 +1,15 @@
 package dev.millrace.weights;
 
 /**
- * How much of the weights topic has to stay for one version to be read: from its anchor's first chunk to the end.
+ * Range of the weights topic that one version needs: from its anchor's first chunk to the end.
  *
- * @param topic on which the chunks lie
+ * @param topic of the chunks
  * @param neededFrom offset of the anchor's first chunk
- * @param logBegins first offset that is still there
- * @param bytesSince size of all versions from the anchor on, as they were written; what the topic holds of them is at most that where it is
- *     compressed
+ * @param logBegins log start offset
+ * @param bytesSince uncompressed size of all versions from the anchor on; an upper bound of their size on the topic
  */
 public record VersionStretch(String topic, long neededFrom, long logBegins, long bytesSince) {
-    /** Whether everything that the version rests on is still there. */
+    /** Returns whether the version is still complete. */
     public boolean isKept() {
         return logBegins <= neededFrom;
     }

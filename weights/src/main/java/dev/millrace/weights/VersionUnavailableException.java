@@ -3,7 +3,7 @@ package dev.millrace.weights;
 /**
  * A version is unavailable: it is not published yet, no longer kept, or its chunks are gone from the log.
  *
- * <p>The log itself is intact. A caller that can do without this version continues without it, and reports that.
+ * <p>The log itself is intact. A caller that can continue without this version does so, and reports it.
  */
 public final class VersionUnavailableException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -20,7 +20,7 @@ public final class VersionUnavailableException extends RuntimeException {
         this.version = version;
     }
 
-    /** The version that was asked for. */
+    /** The requested version. */
     public long version() {
         return version;
     }

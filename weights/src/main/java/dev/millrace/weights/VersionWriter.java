@@ -43,12 +43,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Writes a version into a transaction that the caller has begun and will commit. It sends the chunks of the weights and
- * of the optimiser's state and, once the broker has acknowledged their offsets, the manifest. With a configured object
- * store, weights and optimiser's state are objects there, each stored before the manifest that names it is sent.
+ * of the optimizer's state and, once the broker has acknowledged their offsets, the manifest. With a configured object
+ * store, weights and optimizer's state are objects there, each stored before the manifest that names it is sent.
  *
- * <p>Weights go as deltas against their parent between two anchors. Only some versions have the optimiser's state, and
- * then whole: only a starting learner reads it, and only the newest. Its moments change in nearly every bit (a delta
- * takes 70 to 90 % of the second moment and 85 to 92 % of the first). So a chain of deltas would save little, and the
+ * <p>Between two anchors weights are deltas against their parent. Only some versions have the optimizer's state, and
+ * always whole: only a starting learner reads it, and only the newest. Its moments change in nearly every bit (a delta
+ * takes 70 to 90 % of the second moment and 85 to 92 % of the first), so a chain of deltas would save little, and a
  * starting learner would have to read all of it.
  *
  * <p>Readers see the version only after the caller commits, and never if it aborts or crashes. Used by one thread, the
@@ -64,7 +64,7 @@ public final class VersionWriter {
     private final Optional<ObjectStore> stateStore;
     private final Serializer<WeightChunk> chunkSerializer;
     private final Serializer<PolicyVersion> manifestSerializer;
-    /** The base that the next version may be a delta against; null before there is one. */
+    /** Possible base of the next delta; null at first. */
     private @Nullable Base base;
     /** The last manifest, and the time of its record. */
     private @Nullable PolicyVersion sent;
@@ -82,7 +82,7 @@ public final class VersionWriter {
         }
     }
 
-    /** @param producer transactional and initialised; stays the caller's */
+    /** @param producer transactional and initialized; not closed */
     public VersionWriter(LogConnection connection, Producer<byte[], byte[]> producer, WeightsConfig config) {
         this.producer = producer;
         this.topics = connection.topics();
@@ -108,15 +108,15 @@ public final class VersionWriter {
             return;
         }
         if (weights.adapter().isPresent() && published.getAdapter() == null) {
-            base = null; // the adapter's base: the next version is of another kind
+            base = null; // the adapter's base: the next version is an adapter
             return;
         }
         Parameters values = weights.trained();
-        // the buffers of the last one are used again, unless they are another model's
+        // reuses the last buffers if the shape is the same
         Map<String, ByteBuffer> tensors = base != null && base.isLike(values) ? base.tensors() : new LinkedHashMap<>();
         for (TensorSpec spec : values.specs()) {
             ByteBuffer bytes = values.bytes(spec.name());
-            // off-heap: on the heap, moving them would need the same room again
+            // off-heap: on the heap, moving them would need twice the memory
             tensors.computeIfAbsent(spec.name(), absent -> ByteBuffer.allocateDirect(bytes.remaining()))
                     .clear()
                     .put(bytes)
@@ -126,7 +126,7 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends one version with the optimiser's state; returns when its chunks are acknowledged and its manifest is on the way.
+     * Sends one version with the optimizer's state; returns when its chunks are acknowledged and its manifest is sent.
      *
      * <p>The buffers of the tensors are read during the call only.
      *
@@ -139,8 +139,8 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends one version without the optimiser's state, as {@link #write}. A learner that continues from it trains again
-     * from the newest version that has one.
+     * Sends one version without the optimizer's state, as {@link #write}. A learner that resumes from it relearns from
+     * the newest version with a state.
      *
      * @param optimizerSteps taken so far
      */
@@ -183,8 +183,8 @@ public final class VersionWriter {
     }
 
     /**
-     * Sends the optimiser's state of a version that was published without it, and its manifest again, now with the
-     * state, so that training can continue from there.
+     * Sends the optimizer's state of a version that was published without it, and its manifest again with the state, so
+     * that training can resume there.
      *
      * @return the new manifest
      * @throws KafkaException as {@link #write}
@@ -270,7 +270,7 @@ public final class VersionWriter {
         return new Encoded(List.copyOf(tensors), () -> sha256);
     }
 
-    /** Returns the base of a run's adapters: the weights that the run began with. */
+    /** Returns the base of a run's adapters: its initial weights. */
     private static AdapterBase base(LoraAdapter adapter) {
         LoraShape shape = adapter.shape();
         return new AdapterBase(
@@ -286,7 +286,7 @@ public final class VersionWriter {
         return anchor == null ? version.getVersion() : anchor;
     }
 
-    /** Names the base where there is a delta; a version all of whose tensors went whole is an anchor. */
+    /** Names the base if there is a delta; a version with only whole tensors is an anchor. */
     private TensorLocation.Builder chained(TensorLocation.Builder location) {
         if (location.getTensors().stream().allMatch(tensor -> tensor.getEncoding() == TensorEncoding.RAW)) {
             return location;
@@ -298,7 +298,7 @@ public final class VersionWriter {
                 .setAnchorVersion(anchorOf(base));
     }
 
-    /** The acknowledgements of the chunks that went to one topic. */
+    /** Acknowledgements of the chunks on one topic. */
     private record Sent(String topic, int partition, List<Future<RecordMetadata>> acknowledgements) {}
 
     private Sent send(long version, String topic, List<EncodedTensor> tensors) {

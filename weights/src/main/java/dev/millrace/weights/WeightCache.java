@@ -41,10 +41,10 @@ public final class WeightCache {
     }
 
     /**
-     * The weights of a version, loading them if need be; not to be written.
+     * Returns the weights of a version, loading them if needed; read-only.
      *
-     * @throws VersionUnavailableException if the version cannot be had
-     * @throws CorruptVersionException if it is not what its manifest says
+     * @throws VersionUnavailableException if the version is unavailable
+     * @throws CorruptVersionException if it contradicts its manifest
      */
     public Weights get(long version) {
         CompletableFuture<Weights> mine = new CompletableFuture<>();
@@ -70,7 +70,7 @@ public final class WeightCache {
         return mine.join();
     }
 
-    /** The weights of a version if they are here, without loading or waiting; else null. */
+    /** Returns a version's cached weights without loading or waiting; null if absent. */
     public @Nullable Weights cached(long version) {
         CompletableFuture<Weights> there;
         synchronized (loaded) {
@@ -81,7 +81,7 @@ public final class WeightCache {
 
     private static Weights await(CompletableFuture<Weights> load) {
         try {
-            return load.join(); // ends when the loading thread's own, limited, wait does
+            return load.join(); // bounded by the loading thread's own limit
         } catch (CompletionException e) {
             if (e.getCause() instanceof RuntimeException cause) {
                 throw cause;

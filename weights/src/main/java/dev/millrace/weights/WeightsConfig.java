@@ -5,15 +5,15 @@ import dev.millrace.weights.store.ObjectStore;
 import java.util.Objects;
 
 /**
- * How versions are written to the log and read back.
+ * How versions are written to the log and read.
  *
- * @param store store of weights and optimiser state: {@code kafka}, a shared {@code file:///path}, or
+ * @param store store of weights and optimizer state: {@code kafka}, a shared {@code file:///path}, or
  *     {@code s3://bucket/prefix}
- * @param optimizerStore store of the optimiser state; empty is {@code store}
- * @param dtype {@code f32}, or {@code bf16}, which rounds published weights; the optimiser stays f32; runs from a
+ * @param optimizerStore store of the optimizer state; empty is {@code store}
+ * @param dtype {@code f32}, or {@code bf16}, which rounds published weights; the optimizer stays f32; runs from a
  *     checkpoint default to {@code bf16}
  * @param anchorEvery versions per anchor, deltas between; 0 is 8, or 16 for {@code bf16} from 64 MiB
- * @param checkpointEvery versions per optimiser checkpoint; a restart re-learns the steps since; 0 is one per 16 MiB of
+ * @param checkpointEvery versions per optimizer checkpoint; a restart re-learns the steps since; 0 is one per 16 MiB of
  *     state (1 MiB for adapters), at most 64
  * @param keepVersions newest versions to keep; older ones go once unused; 0 removes none
  * @param unservedAlarmMs time until an unserved version raises an alarm
@@ -78,12 +78,12 @@ public record WeightsConfig(
         }
     }
 
-    /** Where the optimiser's state lies, as {@link #store} is written. */
+    /** Store of the optimizer's state, in the format of {@link #store}. */
     public String stateStore() {
         return optimizerStore.isEmpty() ? store : optimizerStore;
     }
 
-    /** After how many versions of a policy one is written whole, at least 1. */
+    /** Versions per anchor, at least 1. */
     public int anchorEvery(VersionSize size) {
         if (anchorEvery > 0) {
             return anchorEvery;
@@ -91,7 +91,7 @@ public record WeightsConfig(
         return dtype == Dtype.BF16 && versionBytes(size) >= LARGE_VERSION ? LONG_CHAIN : CHAIN;
     }
 
-    /** After how many versions of a policy the optimiser's state is on the log again, at least 1. */
+    /** Versions per optimizer checkpoint, at least 1. */
     public int checkpointEvery(VersionSize size) {
         if (checkpointEvery > 0) {
             return checkpointEvery;
@@ -101,12 +101,12 @@ public record WeightsConfig(
         return (int) Math.max(1, Math.min(MOST_BETWEEN, every));
     }
 
-    /** Size of a version that is whole. */
+    /** Size of a whole version. */
     public long versionBytes(VersionSize size) {
         return dtype.bytes() * size.parameters();
     }
 
-    /** Size of the optimiser's state of a policy. */
+    /** Size of a policy's optimizer state. */
     public long stateBytes(VersionSize size) {
         return OptimizerTensors.bytes(size.parameters(), dtype);
     }
@@ -116,7 +116,7 @@ public record WeightsConfig(
                 "kafka", "", Dtype.F32, 0, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
-    /** The same whose versions are of another type. */
+    /** Returns a copy with another dtype. */
     public WeightsConfig with(Dtype other) {
         return new WeightsConfig(
                 store,

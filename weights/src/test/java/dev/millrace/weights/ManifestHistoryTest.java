@@ -69,7 +69,7 @@ class ManifestHistoryTest {
         assertThatThrownBy(() -> history.get(1)).isInstanceOf(VersionUnavailableException.class);
     }
 
-    /** As a reader decodes it, so that nothing is shared by itself. */
+    /** As decoded by a reader, so that nothing is shared by accident. */
     private static PolicyVersion decoded(long version) {
         TensorEntry tensor = TensorEntry.newBuilder()
                 .setName(new String("lm_head.weight".toCharArray()))
@@ -167,7 +167,7 @@ class ManifestHistoryTest {
         assertThat(newest()).isZero();
     }
 
-    /** Compaction leaves of each key the last record, so what was written again lies behind those that follow it. */
+    /** Compaction keeps the last record per key, so a rewritten one follows its successors. */
     @Test
     void shouldTakeTheChainWhateverOrderCompactionLeaves() {
         add(0, "a");
@@ -206,7 +206,7 @@ class ManifestHistoryTest {
     }
 
     @Test
-    void shouldTakeTheOptimisersStateThatACopyComesWith() {
+    void shouldTakeTheOptimizersStateThatACopyComesWith() {
         for (int version = 0; version < 3; version++) {
             add(version, "hash-" + version);
         }

@@ -33,7 +33,7 @@ class TensorDeltaSpeed {
         measure(Dtype.F32, "nothing changed", w -> w);
     }
 
-    /** The optimiser moves float32 values by the step, and what is published before and after is rounded. */
+    /** The optimizer moves float32 values by the step, and what is published before and after is rounded. */
     private void measure(Dtype dtype, String what, DoubleUnaryOperator update) {
         FloatBuffer before = FloatBuffer.allocate(VALUES);
         FloatBuffer after = FloatBuffer.allocate(VALUES);

@@ -118,8 +118,8 @@ class VersionsOnTheLogIT {
     }
 
     /**
-     * Of a version that nobody sees: what was acknowledged, and what the log holds. Seldom, and only beside other builds, the first
-     * manifest of a new topic is committed and the topic stays empty.
+     * Diagnoses an invisible version: what was acknowledged, and what the log has. Seldom, and only next to other
+     * builds, the first manifest of a new topic is committed and the topic stays empty.
      */
     @RegisterExtension
     final TestExecutionExceptionHandler unseen = (test, failure) -> {
@@ -382,8 +382,8 @@ class VersionsOnTheLogIT {
                             "is incomplete: model.embed_tokens.weight has 0 of 2 chunks and 0 of 352 bytes");
             assertThatThrownBy(() -> feed.loadOptimizer(2))
                     .isInstanceOf(VersionUnavailableException.class)
-                    .hasMessage(
-                            "version 2 was published without the optimiser's state, so training cannot go on from it alone");
+                    .hasMessage("version 2 was published without the optimiser's state, so training cannot continue"
+                            + " from it alone");
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
         }
     }
@@ -688,7 +688,7 @@ class VersionsOnTheLogIT {
     }
 
     @Test
-    void shouldKeepTheOptimisersStateElsewhereThanTheWeightsWhereItIsToldTo(@TempDir Path store) {
+    void shouldKeepTheOptimizersStateElsewhereThanTheWeightsWhereItIsToldTo(@TempDir Path store) {
         WeightsConfig split = new WeightsConfig(
                 "kafka",
                 store.toUri().toString(),

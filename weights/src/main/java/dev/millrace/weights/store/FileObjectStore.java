@@ -20,8 +20,8 @@ import org.apache.commons.codec.digest.DigestUtils;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Objects as files below one directory, which every role of a run sees under the same path: a shared file system, or one
- * machine.
+ * Stores objects as files below one directory, which every role of a run sees under the same path: a shared file
+ * system, or one machine.
  *
  * <p>An object is written to a file next to its destination, forced to the disk, and moved there atomically; then the
  * directory is forced. A crash leaves the object, nothing, or a file that ends in {@value #PARTIAL}, which the next
@@ -34,7 +34,7 @@ public final class FileObjectStore implements ObjectStore {
 
     private final Path directory;
 
-    /** @param directory made when the first object is put */
+    /** @param directory created with the first object */
     public FileObjectStore(Path directory) {
         this.directory = directory.toAbsolutePath().normalize();
     }
@@ -95,7 +95,7 @@ public final class FileObjectStore implements ObjectStore {
         return target.toUri();
     }
 
-    /** Makes the move itself durable; some file systems cannot open a directory, and order such things themselves. */
+    /** Makes the rename durable; some file systems cannot open a directory, and order renames themselves. */
     private static void force(Path parent) throws IOException {
         FileChannel channel;
         try {
@@ -153,7 +153,7 @@ public final class FileObjectStore implements ObjectStore {
         return directory.relativize(path(uri)).toString().replace('\\', '/');
     }
 
-    /** A manifest is not trusted to name any file of this machine. */
+    /** A manifest must not name arbitrary files of this machine. */
     private Path path(URI uri) {
         Path path = "file".equals(uri.getScheme()) ? Path.of(uri).normalize() : null;
         if (path == null || !path.startsWith(directory) || path.equals(directory)) {

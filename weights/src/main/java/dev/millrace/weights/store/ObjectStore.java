@@ -28,7 +28,7 @@ public interface ObjectStore {
      *
      * @param name    slash-separated, of letters, digits, '-', '_' and '.'
      * @param sha256  of the content, lower-case hex; checked against what is written
-     * @param content one part after the other, from position to limit, not moved
+     * @param content concatenated parts, from position to limit; positions stay
      * @return URI for {@link #get}
      * @throws IOException if it cannot be stored, or the content has another hash
      */
@@ -43,7 +43,7 @@ public interface ObjectStore {
      */
     InputStream get(URI uri) throws IOException;
 
-    /** Removes an object; one that is not there is as good. */
+    /** Removes an object; no error if it is missing. */
     void delete(URI uri) throws IOException;
 
     /** The objects whose names begin with {@code prefix} and a slash, unfinished ones included, in no order. */
@@ -68,15 +68,14 @@ public interface ObjectStore {
                         : new FileObjectStore(FileObjectStore.directory(location)));
     }
 
-    /** Clients as the surroundings say; see {@link S3ObjectStore}. */
+    /** Clients configured by the environment; see {@link S3ObjectStore}. */
     static final class S3Clients {
         private S3Clients() {}
 
         static S3Client make() {
             return S3Client.builder()
                     .httpClientBuilder(UrlConnectionHttpClient.builder())
-                    // what is not Amazon's own has no host name of its own for each bucket, and does not know every
-                    // checksum
+                    // other implementations lack virtual-hosted buckets and some checksums
                     .forcePathStyle(hasOwnEndpoint())
                     .requestChecksumCalculation(RequestChecksumCalculation.WHEN_REQUIRED)
                     .responseChecksumValidation(ResponseChecksumValidation.WHEN_REQUIRED)

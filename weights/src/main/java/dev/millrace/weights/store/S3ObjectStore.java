@@ -28,12 +28,12 @@ import software.amazon.awssdk.services.s3.model.S3Exception;
 import software.amazon.awssdk.services.s3.model.S3Object;
 
 /**
- * Objects in a bucket of S3, or of what speaks its protocol, below a prefix.
+ * Stores objects below a prefix in a bucket of S3 or a compatible store.
  *
- * <p>Region, credentials and another endpoint are found as the AWS SDK finds them: {@code AWS_REGION},
+ * <p>Region, credentials and endpoint come from the AWS SDK's default chain: {@code AWS_REGION},
  * {@code AWS_ACCESS_KEY_ID}, {@code AWS_SECRET_ACCESS_KEY}, {@code AWS_ENDPOINT_URL_S3}, a profile, or the role of the machine;
- * none of them is configuration of the run. Large objects go in parts. The hash of the content is kept with the object, so that
- * one that is there already is left alone.
+ * none of them is configuration of the run. Large objects are uploaded in parts. The content hash is stored with the
+ * object, so an existing one is not uploaded again.
  */
 final class S3ObjectStore implements ObjectStore {
     static final String SCHEME = "s3://";
@@ -61,8 +61,8 @@ final class S3ObjectStore implements ObjectStore {
 
     /**
      * @param location as {@code s3://bucket/prefix}
-     * @param partBytes above which an object goes in parts of that size; S3 takes none below 5 MiB but the last
-     * @param clients asked once, at the first use
+     * @param partBytes part size; larger objects are uploaded in parts; S3 requires at least 5 MiB except for the last
+     * @param clients called once, at the first use
      */
     static S3ObjectStore at(String location, int partBytes, Supplier<S3Client> clients) {
         Matcher matcher = LOCATION.matcher(location);
@@ -171,7 +171,7 @@ final class S3ObjectStore implements ObjectStore {
                     request.bucket(bucket).key(key).uploadId(upload).multipartUpload(all -> all.parts(parts)));
             isWhole = true;
         } finally {
-            if (!isWhole) { // parts of what is no object are paid for
+            if (!isWhole) { // unfinished parts cost money
                 to.abortMultipartUpload(
                         request -> request.bucket(bucket).key(key).uploadId(upload));
             }
@@ -235,7 +235,7 @@ final class S3ObjectStore implements ObjectStore {
         return URI.create(SCHEME + bucket + "/" + key);
     }
 
-    /** A manifest is not trusted to name any object that this process may read. */
+    /** A manifest must not name arbitrary objects that this process may read. */
     private String key(URI uri) {
         String own = SCHEME + bucket + "/" + prefix;
         String text = uri.toString();
@@ -255,7 +255,7 @@ final class S3ObjectStore implements ObjectStore {
         return SCHEME + bucket + "/" + prefix;
     }
 
-    /** The bytes of buffers, one after the other, without moving these. */
+    /** Streams the bytes of buffers without moving their positions. */
     static final class BuffersStream extends InputStream {
         private final List<ByteBuffer> buffers;
         private int next;

@@ -1,4 +1,4 @@
-/** Where weights lie that are too large for the cluster: objects by name and content hash, and files that hold them. */
+/** Object stores for weights that are too large for the cluster. */
 @NullMarked
 package dev.millrace.weights.store;
 
