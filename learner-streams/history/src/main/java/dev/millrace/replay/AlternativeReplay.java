@@ -39,12 +39,12 @@ final class AlternativeReplay {
         this.memory = RebuiltMemory.of(alternative.algorithm(), ofRun.algorithm(), !alternative.isRewarded());
     }
 
-    /** Whether it decides each batch by those before it, so that batches must come in order. */
+    /** Returns whether a decision depends on earlier batches, so that batches must come in order. */
     boolean isInOrder() {
         return memory.isPresent();
     }
 
-    /** What it sees of a batch; of each batch once, in order, where {@link #isInOrder}. */
+    /** Returns its view of a batch; called once per batch, and in order if {@link #isInOrder}. */
     StageFacts seen(LearnerBatch batch, StageFacts facts) {
         return memory.map(rebuilt -> rebuilt.next(batch, facts)).orElse(facts);
     }

@@ -200,7 +200,7 @@ public final class AsRecorded {
         /**
          * @param told maps a journal entry to an arrival
          */
-        @SuppressWarnings("NullAway.Init") // run() opens the outputs and the task before anything looks at them
+        @SuppressWarnings("NullAway.Init") // run() opens the outputs and the task before their first use
         TaskReplay(
                 TaskFactory<A> factory, List<Input<A>> inputs, Function<TaskEvent.Told, Taken<A>> told, int partition) {
             this.factory = factory;

@@ -107,7 +107,7 @@ public record DecidedFigures(
                     k3 += BlockSums.sum(block.k3, block.size());
                     squares += block.ratioSquares();
                     int size = 0;
-                    for (int i = t; i < end; i++) { // no branch: which tokens are masked no branch predictor can know
+                    for (int i = t; i < end; i++) { // branch-free: masks are unpredictable
                         block.scratch[size] = weights[i];
                         size += kept.trained(i);
                     }

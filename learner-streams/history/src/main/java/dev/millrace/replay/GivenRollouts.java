@@ -9,7 +9,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Makes trajectories of rollouts and scores that were never on a log. Immutable. */
+/** Builds trajectories from rollouts and scores that were never on a log. Immutable. */
 public final class GivenRollouts {
     private static final LogCoordinates NOWHERE = new LogCoordinates("none", 0, 0L);
 

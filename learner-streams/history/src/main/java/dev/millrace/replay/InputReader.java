@@ -122,7 +122,7 @@ final class InputReader<A> implements AutoCloseable {
                 throw new ReplayDifferenceException(
                         new ReplayDifference("the check of " + partition, what, "", "none", "one"));
             }
-            return; // the run has not come so far
+            return; // beyond the run's progress
         }
         comparison.compare(letter.get().record(), replayed).ifPresent(where -> {
             throw new ReplayDifferenceException(new ReplayDifference(

@@ -8,8 +8,8 @@ import dev.millrace.stages.BaselineMemory;
 import java.util.Optional;
 
 /**
- * The memory of an algorithm that a run did not have, or had with other rollouts or rewards: rebuilt by going through the run's
- * batches in order, from the first one on. Confined to one thread.
+ * Memory of an algorithm under settings, rollouts or rewards that the run did not have: rebuilt from the run's batches
+ * in order, starting with the first. Confined to one thread.
  */
 public final class RebuiltMemory {
     private final BaselineMemory memory;
@@ -20,7 +20,8 @@ public final class RebuiltMemory {
     }
 
     /**
-     * The empty memory before the first batch; none where the advantage keeps nothing, or the batches recorded its baselines.
+     * Returns the empty memory before the first batch; empty if the advantage has no memory, or the batches recorded
+     * its baselines.
      *
      * @param ofRun the run's own algorithm
      * @param isAsRecorded whether rollouts and rewards are the recorded ones
@@ -32,9 +33,9 @@ public final class RebuiltMemory {
     }
 
     /**
-     * The facts of the next batch with the baselines that it is decided with. Its rewards then update the memory.
+     * Returns the facts of the next batch with its baselines, then updates the memory with its rewards.
      *
-     * @throws ArchiveException if another batch is the next one
+     * @throws ArchiveException if another batch is next
      */
     public StageFacts next(LearnerBatch batch, StageFacts facts) {
         if (batch.getBatchId() != next) {

@@ -244,8 +244,7 @@ public final class WhatIf {
         } finally {
             workers.shutdownNow();
             workers.awaitTermination(
-                    CLOSE_LIMIT_SECONDS,
-                    TimeUnit.SECONDS); // who closes the rescorer must not do so under a running call
+                    CLOSE_LIMIT_SECONDS, TimeUnit.SECONDS); // the rescorer must not be closed during a call
         }
     }
 

@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 class BatchExtremesTest {
     private static final int MEMBERS = 4;
 
-    /** A copy of a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    /** Loads the serde, which marks the record classes as trusted for copies. */
     @BeforeAll
     static void trustRecords() {
         AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());

@@ -147,7 +147,7 @@ class LearnerKills {
         assertThat(log.deadLetters()).isEmpty();
         try (PolicyFeed feed = new PolicyFeed(log.connection(), LearnerIT.weights())) {
             feed.awaitAtLeast(BATCHES, Duration.ofMillis(LIMIT_MS));
-            feed.load(BATCHES); // what is there is what the hashes say, or this throws
+            feed.load(BATCHES); // throws unless the content matches the hashes
             feed.loadOptimizer(BATCHES);
         }
     }

@@ -156,7 +156,7 @@ class AsRecordedTest {
                 value,
                 new RecordHeaders(old.headers()),
                 java.util.Optional.empty()));
-        // the test's own record of the run is wrong now; closing the harness would say so
+        // the harness's record is inconsistent now; closing it would fail
     }
 
     @Test

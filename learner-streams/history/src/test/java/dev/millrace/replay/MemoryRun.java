@@ -45,7 +45,7 @@ public final class MemoryRun implements RecordedRun {
         records.put(record);
     }
 
-    /** Puts what lies at an offset of a topic's first partition on its end once more. */
+    /** Appends a copy of the record at an offset of a topic's first partition. */
     public void copy(String topic, long offset) {
         ConsumerRecord<byte[], byte[]> old = of(topic).get(offset);
         put(new ConsumerRecord<>(

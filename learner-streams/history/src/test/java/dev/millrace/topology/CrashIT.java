@@ -57,7 +57,7 @@ class CrashIT {
         broker.close();
     }
 
-    /** Rollouts, their scores some way behind them, repetitions and garbage, at a steady rate. */
+    /** Rollouts, delayed scores, repetitions and garbage, at a steady rate. */
     private static void feed(RunOnBroker run, AtomicInteger fed, AtomicInteger kills) {
         List<Rollout> unscored = new ArrayList<>();
         List<RecordMetadata> places = new ArrayList<>();
@@ -137,7 +137,7 @@ class CrashIT {
                 .count();
     }
 
-    /** What the killed instances left behind explains, byte for byte, everything that they and their successors made. */
+    /** The log of the killed instances explains all their and their successors' records byte for byte. */
     private static void requireReplay(RunOnBroker run) throws InterruptedException {
         try (LiveRun recorded = new LiveRun(run.connection, Optional.empty())) {
             List<TaskVerdict> verdicts = new AsRecorded(

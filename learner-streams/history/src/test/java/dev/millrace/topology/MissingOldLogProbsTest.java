@@ -45,7 +45,7 @@ class MissingOldLogProbsTest {
 
     @AfterEach
     void closeAndReplay() {
-        topology.close(); // asks that a replay makes the same bytes
+        topology.close(); // checks that a replay makes the same bytes
     }
 
     private static Algorithm corrections(MissingOldLogProbs policy, ComparedPolicies compare) {

@@ -1,5 +1,5 @@
 /**
- * What is wrong with a run, in sentences, most important first: an examination reads its topics, and pure rules judge it.
+ * Diagnoses a run, most severe finding first: an examination reads its topics, and pure rules judge it.
  */
 @NullMarked
 package dev.millrace.audit.doctor;

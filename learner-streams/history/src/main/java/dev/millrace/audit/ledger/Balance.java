@@ -7,7 +7,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 
 /**
- * What became of the rollouts of a run.
+ * Outcomes of a run's rollouts.
  *
  * @param byOrigin by epoch and policy version
  * @param redriven redriven rollouts; their first records are in no tally

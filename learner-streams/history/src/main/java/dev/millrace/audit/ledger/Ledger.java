@@ -120,7 +120,7 @@ public final class Ledger {
                 && ends.is(states.end(rollout.partition(), rollout.offset()), Kind.DROPPED);
     }
 
-    /** A record of this topic is there once more, word for word, and says nothing new. */
+    /** Counts a byte-equal copy of a record of this topic. */
     public void copy(String topic) {
         copies.merge(topic, 1L, Long::sum);
     }
@@ -135,9 +135,8 @@ public final class Ledger {
     }
 
     /**
-     * A dead letter whose source is a trajectory of this rollout record. Batches and outcomes must have been told before:
-     * where one of them has the rollout, what was refused was a second trajectory of it, which only a stranger can have
-     * written.
+     * A dead letter whose source is a trajectory of this rollout record. Call after batches and outcomes: if one of
+     * them has the rollout, a second trajectory of it was refused, which a foreign producer wrote.
      */
     public void trajectoryDeadLettered(int partition, long offset, String reason) {
         if (states.holds(partition, offset) && states.end(partition, offset) == RolloutEnds.NONE) {
@@ -158,7 +157,7 @@ public final class Ledger {
     /** The dead letter of a rollout record was redriven, to lie at {@code newOffset} of the same partition. */
     public void redriven(int partition, long offset, long newOffset) {
         if (!states.holds(partition, newOffset)) {
-            return; // committed a moment ago: as long as its record is not to be seen, the letter stands for it
+            return; // committed just now: until its record is visible, the letter counts
         }
         redriven++;
         undo(partition, offset, RolloutEnds.SUPERSEDED);
@@ -186,7 +185,7 @@ public final class Ledger {
         }
     }
 
-    /** A record of this topic names no place of the rollouts topic: it is about nothing that anybody could look at. */
+    /** A record of this topic that names no position on the rollouts topic. */
     private void stray(String topic) {
         strays.merge(topic, 1L, Long::sum);
     }
@@ -215,7 +214,7 @@ public final class Ledger {
         }
     }
 
-    /** Something that contradicts itself otherwise; one sentence. */
+    /** Adds another contradiction; one sentence. */
     public void contradict(String sentence) {
         contradict(null, sentence);
     }
@@ -279,11 +278,10 @@ public final class Ledger {
     }
 
     /**
-     * Strikes the balance.
+     * Computes the balance.
      *
-     * @param keptFrom first offset that the log keeps of each partition by now; retention may have deleted records
-     *     while they were read
-     * @param gaps sentences about what the log no longer keeps
+     * @param keptFrom current log start offset of each partition; retention may have deleted records during the read
+     * @param gaps sentences about deleted parts of the log
      */
     public Balance balance(Map<Integer, Long> keptFrom, List<String> gaps) {
         states.forEachEnd((partition, offset, end, present) -> {
@@ -337,8 +335,8 @@ public final class Ledger {
     /**
      * One byte for each offset of a topic: an end (see {@link RolloutEnds}) and two marks.
      *
-     * <p>Takes {@code 1 byte × (end − begin)} of each partition, in pieces of 64 KiB that are made where something is set.
-     * Offsets that transactions use up count too. Not thread-safe.
+     * <p>Takes {@code 1 byte × (end − begin)} of each partition, in chunks of 64 KiB, allocated on first write. Offsets
+     * of transaction markers count too. Not thread-safe.
      */
     static final class PlaceStates {
         private static final int PIECE_BITS = 16;
@@ -348,7 +346,7 @@ public final class Ledger {
         /** The record itself is on the log. */
         static final int PRESENT = 0x80;
 
-        /** Looks at one place. */
+        /** Returns the state of a position. */
         interface Visitor {
             void visit(int partition, long offset, int end, boolean present);
         }
@@ -376,7 +374,7 @@ public final class Ledger {
             return found != null && found.range().holds(offset);
         }
 
-        /** True if the position lies before what the log keeps. */
+        /** True if the position is before the log start offset. */
         boolean isDeleted(int partition, long offset) {
             Partition found = partitions.get(partition);
             return found != null && offset < found.range().begin();
@@ -520,7 +518,7 @@ public final class Ledger {
             return new RolloutPlace(source.getPartition(), source.getOffset());
         }
 
-        /** Empty if the text is no position. */
+        /** Empty if the text is not a position. */
         static Optional<RolloutPlace> parse(String text) {
             Matcher place = PLACE.matcher(text);
             return place.matches()

@@ -81,7 +81,7 @@ public final class LedgerReader {
      */
     public Account read(Duration patience) {
         try (TopicScan scan = records.scan(patience)) {
-            // what is written because of another comes before it: see Cut
+            // effects before causes: see Cut
             ConsistentCut cut = scan.cut(List.of(
                     topics.trainingLog(),
                     topics.batches(),
@@ -523,14 +523,14 @@ public final class LedgerReader {
                 return;
             }
             if (!trained.containsKey(name) && !assembled.containsKey(name) && isWhollyOfOthers(batch)) {
-                ledger.copy(batchTopic); // under an id of its own: the learner refuses it
+                ledger.copy(batchTopic); // under its own id: the learner refuses it
                 return;
             }
             if (assembled.putIfAbsent(name, batch.getEntries().size()) != null) {
                 ledger.contradict("there are two batches " + name + ", the second at " + at);
             }
             if (isSkipped(name)) {
-                return; // outcomes say what became of its rollouts
+                return; // outcomes decide its rollouts
             }
             boolean isStepLost = !trained.containsKey(name) && wasPassed(name);
             if (isStepLost) {
@@ -543,7 +543,7 @@ public final class LedgerReader {
                 String maskedBy =
                         entry.getTrainedTokens() > 0 ? null : entry.getMaskedBy() == null ? "" : entry.getMaskedBy();
                 if (anew != null && i < anew.size()) {
-                    maskedBy = anew.maskedBy(i); // the learner has the last word
+                    maskedBy = anew.maskedBy(i); // the learner's outcome wins
                 }
                 ledger.batched(
                         entry.getRolloutPartition(), entry.getRolloutOffset(), batch.getBatchId(), maskedBy, stepped);

@@ -89,8 +89,7 @@ public final class Redrive {
                         patience.toMillis()))) {
             Work work = new Work(Optional.of(writer));
             try {
-                writer.fenceOthers(); // from here on nobody else redrives, and every mark is committed or never
-                // will be
+                writer.fenceOthers(); // from here on no other process redrives, and no open mark can still be committed
                 work.run(choice);
             } catch (FencedWriterException e) {
                 throw new IllegalStateException(
@@ -123,7 +122,7 @@ public final class Redrive {
             String topic = connection.topics().deadLetters();
             try (ClusterScan scan = connection.scan(patience)) {
                 ConsistentCut cut =
-                        scan.cutBehindOpenTransactions(List.of(topic)); // a mark may lie behind one that is open
+                        scan.cutBehindOpenTransactions(List.of(topic)); // a mark may follow an open transaction
                 scan.read(
                         topic,
                         cut,

@@ -55,8 +55,7 @@ public final class RolloutEvents {
         trace.entries().forEach(this::batched);
         trace.outcomes().forEach(this::dropped);
         trace.letters().forEach(this::refused);
-        events.sort(
-                Comparator.comparingLong(RolloutEvent::timeMs)); // stable: of one time, in the order of the pipeline
+        events.sort(Comparator.comparingLong(RolloutEvent::timeMs)); // stable sort: equal times stay in pipeline order
         return events;
     }
 
@@ -185,7 +184,7 @@ public final class RolloutEvents {
 
     private static Optional<String> weights(BatchEntry entry, Trajectory trajectory, ObjectNode data) {
         if (entry.getWeights() == null || entry.getTrainedTokens() == 0) {
-            return Optional.empty(); // the stages say what the rule did; the learner makes them again
+            return Optional.empty(); // the stages report the rule's effect; the learner recomputes them
         }
         float[] weights = PackedFloats.toArray(entry.getWeights());
         ByteBuffer mask = entry.getMask() == null ? trajectory.getMask() : entry.getMask();
@@ -267,7 +266,7 @@ public final class RolloutEvents {
                         : " made version " + step.getVersion() + " with ")
                 + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts"
                 + (step.getLearningRate() == 0 && step.getWeightsSha256().isEmpty()
-                        ? "" // another system's trainer did not say it
+                        ? "" // another system's trainer does not report it
                         : ", learning rate " + number(step.getLearningRate())));
         if (step.getEntries() != null) {
             details.add("the learner decided anew: "

@@ -23,7 +23,7 @@ public record RolloutStatus(String word, String detail) {
         boolean isOfOlderEpoch = !trace.rollouts().isEmpty()
                 && trace.rollouts().stream().allMatch(rollout -> rollout.value().getEpoch() < epoch);
         return isOfOlderEpoch && found.word.equals(IN_FLIGHT)
-                ? new RolloutStatus("superseded", found.detail + ", and the run has gone on to epoch " + epoch)
+                ? new RolloutStatus("superseded", found.detail + ", and the run has moved on to epoch " + epoch)
                 : found;
     }
 

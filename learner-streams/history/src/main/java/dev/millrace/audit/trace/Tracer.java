@@ -357,7 +357,7 @@ public final class Tracer {
             }
             for (String topic : List.of(topics.rewards(), topics.referenceScores(), topics.teacherScores())) {
                 if (!cut.has(topic)) {
-                    continue; // the run's topology joins no such partner
+                    continue; // the run's topology does not join this partner
                 }
                 scan.readWhile(since(List.of(ofGroup(topic)), firstWrittenMs()), cut, record -> {
                     if (isOfGroup(record)) {

@@ -219,7 +219,7 @@ record ArchiveIndex(
                 String schema = there("schema under the id " + id, text);
                 try {
                     new Schema.Parser().parse(schema);
-                } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
+                } catch (RuntimeException e) { // Avro's parser throws no common exception type
                     throw refused("schema " + id + " is none: " + e.getMessage());
                 }
             });

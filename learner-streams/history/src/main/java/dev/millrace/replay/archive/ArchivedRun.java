@@ -249,7 +249,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
 
     @Override
     public void close() {
-        // cursors and fetchers are closed by who has them
+        // callers close cursors and fetchers
     }
 
     /** Reads a partition's file from an offset. Confined to one thread. */
@@ -396,8 +396,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                 } catch (ArchiveException e) {
                     broken = e;
                 }
-                skip(Long.MAX_VALUE); // for the hash, which says more: a file that was changed on its way, or one
-                // that was made so
+                skip(Long.MAX_VALUE); // finish the hash first: it tells a damaged file from an invalid one
             } catch (IOException e) {
                 throw new ArchiveException(
                         "cannot read " + path + ", which the archive's index names: " + e.getMessage(), e);
@@ -457,9 +456,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
         private void metadata() throws IOException {
             Map<String, String> metadata = new HashMap<>();
             for (long count = varint(readByte()); count != 0; count = varint(readByte())) {
-                if (count < 0
-                        && count > Long.MIN_VALUE) { // then the size of the entries follows, for those who pass over
-                    // them
+                if (count < 0 && count > Long.MIN_VALUE) { // the byte size of the entries follows
                     count = -count;
                     varint(readByte());
                 }
@@ -478,7 +475,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                 if (new Schema.Parser().parse(schema).equals(ArchivedRecord.SCHEMA)) {
                     return;
                 }
-            } catch (RuntimeException e) { // Avro's parser has no common type for what it stumbles over
+            } catch (RuntimeException e) { // Avro's parser throws no common exception type
                 throw refused("its schema is none: " + e.getMessage());
             }
             throw refused("its records are not those of an archive");

@@ -26,7 +26,7 @@ public final class CursorFetcher implements RecordFetcher {
         SeekingCursor read(TopicPartition partition, long from);
     }
 
-    /** A file, and the offset behind the last record read. */
+    /** A file, and the offset after the last record read. */
     private static final class Place {
         private final SeekingCursor cursor;
         private long next;

@@ -30,7 +30,7 @@ public final class CursorScan implements TopicScan {
 
         Range range(TopicPartition partition);
 
-        /** The first offset of this time or later, or any before it; the range's end if there is none. */
+        /** Returns the first offset of this time or later, or any earlier one; the range's end if there is none. */
         long since(TopicPartition partition, long timestampMs);
 
         RecordCursor read(TopicPartition partition, long from);
@@ -98,7 +98,7 @@ public final class CursorScan implements TopicScan {
         }
     }
 
-    /** Whether the record is inside the cut and its reader wants the next one. */
+    /** Returns whether the record is inside the cut and its reader wants the next one. */
     private boolean isHanded(
             ConsumerRecord<byte[], byte[]> record,
             ConsistentCut cut,
@@ -125,6 +125,6 @@ public final class CursorScan implements TopicScan {
 
     @Override
     public void close() {
-        // each reading closes the files that it opened
+        // each scan closes its files
     }
 }

@@ -40,7 +40,7 @@ public record HeldRange(
                                 ? "weights are not in it: none of these versions was stored any more"
                                 : "weights of versions " + oldestWeights + " to " + newestWeights + " are in it"
                                         + (optimizerVersion < 0
-                                                ? "; no optimiser's state is, so training cannot go on from it"
+                                                ? "; no optimiser's state is, so training cannot continue from it"
                                                 : ", and the optimiser's state of version " + optimizerVersion
                                                         + ", from which the first step began"));
         all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps be learnt again")

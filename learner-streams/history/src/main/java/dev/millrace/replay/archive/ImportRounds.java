@@ -135,7 +135,7 @@ final class ImportRounds implements AutoCloseable {
         List<PartitionImport> filled = new ArrayList<>();
         long left = FILLING_OF_ONE_TRANSACTION;
         for (PartitionImport partition : due) {
-            if (left >= PartitionImport.LEAST_FILLING) { // the others' turn comes in the next round
+            if (left >= PartitionImport.LEAST_FILLING) { // the others follow in the next round
                 left -= partition.fill(producer, left);
                 filled.add(partition);
             }

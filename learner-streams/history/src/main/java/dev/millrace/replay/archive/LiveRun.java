@@ -72,18 +72,17 @@ public final class LiveRun implements RecordedRun {
                 Comparator.comparing(TopicPartition::topic).thenComparing(TopicPartition::partition));
         try (LogReader log = reader()) {
             Consumer<byte[], byte[]> consumer = log.consumer();
-            // a list of all: to ask for one topic that is not there makes it on a cluster that creates topics by itself
+            // lists all: describing a missing topic would create it on a cluster with auto-creation
             Set<String> known = consumer.listTopics(PATIENCE).keySet();
             for (String topic : lastFirst(connection.topics())) {
                 if (connection.topics().ofPartners().contains(topic) && !known.contains(topic)) {
-                    continue; // the run's topology joins no such partner
+                    continue; // the run's topology does not join this partner
                 }
                 List<TopicPartition> partitions = new ArrayList<>();
                 for (PartitionInfo info : consumer.partitionsFor(topic, PATIENCE)) {
                     partitions.add(new TopicPartition(topic, info.partition()));
                 }
-                // topic by topic: about several at once the client asks for the leaders first, and waits a tenth of a
-                // second in between
+                // one topic per call: for several the client looks up leaders first, with a pause of 100 ms
                 Map<TopicPartition, Long> ends = consumer.endOffsets(partitions, PATIENCE);
                 Map<TopicPartition, Long> begins = consumer.beginningOffsets(partitions, PATIENCE);
                 ends.forEach((partition, end) ->
@@ -199,7 +198,7 @@ public final class LiveRun implements RecordedRun {
 
     @Override
     public boolean hasGrown() {
-        // what is also read is no topic of the run's
+        // additional topics do not belong to the run
         return readRanges().entrySet().stream().anyMatch(now -> {
             Range then = ranges.get(now.getKey());
             return then != null && then.end() != now.getValue().end();

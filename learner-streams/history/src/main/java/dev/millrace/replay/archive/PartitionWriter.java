@@ -40,7 +40,7 @@ final class PartitionWriter implements AutoCloseable {
         OutputStream out = new DigestOutputStream(Files.newOutputStream(file), digest);
         writer = new DataFileWriter<>(new GenericDatumWriter<GenericRecord>(ArchivedRecord.SCHEMA));
         writer.setCodec(CodecFactory.zstandardCodec(ZSTD_LEVEL));
-        writer.setSyncInterval(2 * BLOCK_BYTES); // blocks are ended here, so that their places are known
+        writer.setSyncInterval(2 * BLOCK_BYTES); // ends blocks here, so that their positions are known
         writer.setMeta("millrace.topic", of.topic());
         writer.setMeta("millrace.partition", of.partition());
         writer.create(ArchivedRecord.SCHEMA, out);

@@ -117,7 +117,7 @@ public final class RangeSelection {
     private Batches batches(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = new Batches();
         RefusedPlaces refused = run.refused(topics.batches());
-        Set<Long> seen = new HashSet<>(); // a batch that is there once more is a copy, and nothing rests on it
+        Set<Long> seen = new HashSet<>(); // a repeated batch is a copy; nothing depends on it
         for (TopicPartition partition : run.partitions(topics.batches())) {
             Range there = run.range(partition);
             Range asked = new Range(
@@ -302,7 +302,7 @@ public final class RangeSelection {
                                     partition.topic(), next.get().value()))
                             .ifPresent(record -> taker.take(offset, record));
                 } catch (MalformedRecordException notOurs) {
-                    // somebody's bytes; the stretch has them all the same
+                    // foreign bytes; kept in the range all the same
                 }
             }
         }

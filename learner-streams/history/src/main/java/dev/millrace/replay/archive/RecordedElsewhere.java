@@ -231,7 +231,7 @@ public final class RecordedElsewhere {
         try {
             return FinishReason.valueOf(word.toUpperCase(Locale.ROOT));
         } catch (IllegalArgumentException e) {
-            return FinishReason.UNKNOWN; // another system's word; the trajectory has it
+            return FinishReason.UNKNOWN; // reported by the other system; the trajectory has it
         }
     }
 
@@ -350,7 +350,7 @@ public final class RecordedElsewhere {
             Set<StageInput> missing = EnumSet.noneOf(StageInput.class);
             missing.addAll(named.inputs());
             missing.removeAll(everywhere);
-            missing.remove(StageInput.VERSIONS); // made up where no line says them
+            missing.remove(StageInput.VERSIONS); // synthetic if no line has them
             if (!missing.isEmpty()) {
                 ruledOut.put(name, missing);
             }

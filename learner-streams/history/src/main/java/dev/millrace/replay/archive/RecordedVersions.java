@@ -116,13 +116,13 @@ public final class RecordedVersions implements AutoCloseable {
                 if (taken.whyNot().isPresent()) {
                     others.put(version, place);
                 } else if (known != null && known.sha256().equals(place.sha256())) {
-                    places.put(version, place); // of copies the last has the optimiser's state
+                    places.put(version, place); // the last copy has the optimizer's state
                     others.remove(version);
                 }
             });
         }
 
-        /** @throws ArchiveException if a key holds other weights than the chain says */
+        /** @throws ArchiveException if a key's weights differ from the chain's */
         void end() {
             chains.values().forEach(chain -> {
                 places.putAll(chain.beginWithOldest());

@@ -61,7 +61,7 @@ public final class RunExport {
         }
     }
 
-    /** Exports ranges chosen otherwise than by batches. */
+    /** Exports ranges that are not chosen by batches. */
     public long to(Path folder, Map<TopicPartition, Range> ranges) {
         return to(folder, ranges, null);
     }
@@ -137,7 +137,7 @@ public final class RunExport {
             try {
                 schemas.put(id, run.registry().byId(id).toString());
             } catch (UnknownSchemaException e) {
-                // somebody's bytes that only look like a record; they are kept as they are
+                // foreign bytes that resemble a record; copied unchanged
             }
         }
         return schemas;

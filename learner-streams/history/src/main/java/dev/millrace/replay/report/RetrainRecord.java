@@ -69,7 +69,7 @@ public final class RetrainRecord implements RetrainListener {
         return steps.stream().mapToLong(RetrainedStep::sequences).sum();
     }
 
-    /** Of these, learnt from as recorded by the run's own variant. */
+    /** Of these, relearned as recorded by the run's own variant. */
     long sameRollouts() {
         return steps.stream()
                 .mapToLong(step -> step.variants()

@@ -1,4 +1,4 @@
-/** What a replay found, as reports: totals and figures of each step, of each variant that learnt again, of each gradient. */
+/** Reports of a replay: totals, and figures per step, per relearned variant and per gradient. */
 @NullMarked
 package dev.millrace.replay.report;
 

@@ -79,7 +79,7 @@ public final class PatchTrial {
                         offsets.addLast(next.get().offset());
                     }
                 } catch (MalformedRecordException notABatch) {
-                    // not the run's: a replay passes it over too
+                    // not the run's: a replay skips it too
                 }
                 if (offsets.size() > limit.batches()) {
                     offsets.removeFirst();

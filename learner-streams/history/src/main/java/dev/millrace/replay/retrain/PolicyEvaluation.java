@@ -14,6 +14,6 @@ public interface PolicyEvaluation {
      */
     double meanReward(Weights weights, long version);
 
-    /** Groups that these very weights sample, scored by them and batched without corrections; the same every time. */
+    /** Groups sampled and scored by these weights, batched without corrections; deterministic. */
     TrainingBatch onPolicy(Weights weights, long version);
 }

@@ -146,7 +146,7 @@ public final class Rescorer implements AutoCloseable {
                         .toArray());
     }
 
-    /** Whether values are the policy's own, which change with its version. */
+    /** Returns whether values are the policy's own, which change with its version. */
     private boolean hasCritic(List<Trajectory> trajectories) {
         return versions.shape().valueHead()
                 && trajectories.stream().allMatch(trajectory -> trajectory.getProximalValues() != null);

@@ -409,7 +409,7 @@ public final class Retraining {
          */
         VariantStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
             TrainingBatch batch = batch(step.batch());
-            // what this policy would earn with the recorded rollouts, under the rewards that it sees
+            // estimated reward of this policy on the recorded rollouts
             Judged judged = judge(rewards.isPresent() && rollouts.isEmpty() ? batch : step.batch(), own, recorded);
             optimizer.departFromRecord(!startsAsRecorded && rollouts.isEmpty());
             StepReport report = optimizer.train(batch, step.from(), controls, weights, adamW);
@@ -425,7 +425,7 @@ public final class Retraining {
                     sha256,
                     metrics.orNaN(StepMetric.LOSS),
                     metrics.orNaN(StepMetric.GRAD_NORM),
-                    // the objective's own, where it clips
+                    // the objective's own if it clips
                     metrics.byName().getOrDefault(StepMetric.CLIP_FRACTION.key(), Double.NaN),
                     report.figures().essRatio(),
                     report.figures().secondMoment(),

@@ -38,7 +38,7 @@ public record Trial(
 
     /**
      * True if the last step has neither the cause nor a more severe one. Recorded lengths surge under every patch:
-     * that is mended if the rate would have been lowered.
+     * it counts as fixed if the rate would have been lowered.
      */
     public boolean isMended(TrialCourse course) {
         if (cause == Cause.LENGTH_SURGE) {

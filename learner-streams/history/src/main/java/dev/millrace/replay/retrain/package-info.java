@@ -1,14 +1,14 @@
 /**
- * What learning would have been: the recorded batches of a run, learnt from again, by its own settings or by others.
+ * Relearns from the recorded batches of a run, under its own settings or others.
  *
- * <p>A step is the learner's own code ({@link dev.millrace.learner.step.BatchOptimizer}) on the weights and the optimiser's
- * state that the log holds. Under the run's own settings it gives the recorded weights bit for bit, which is the proof that
- * the rest can be trusted. Nothing is written to the run.
+ * <p>A step is the learner's own code ({@link dev.millrace.learner.step.BatchOptimizer}) on the weights and the
+ * optimizer's state on the log. Under the run's own settings it reproduces the recorded weights bit for bit, which
+ * validates the other results. Nothing is written to the run.
  *
- * <p>What another policy would have sampled is not on the log. So either the rollouts stay the recorded ones, and a re-train says
- * where these batches would have led; or each course samples its own in their place
- * ({@link dev.millrace.replay.retrain.FreshRollouts}), which takes the run's environments, and it says where the run would have
- * gone. {@link dev.millrace.replay.retrain.PolicyEvaluation} says what the policy that comes out is worth.
+ * <p>The log does not have the rollouts of another policy. A re-train therefore uses the recorded rollouts, and shows
+ * where these batches would have led; or each variant samples its own ({@link
+ * dev.millrace.replay.retrain.FreshRollouts}), which needs the run's environments and shows where the run would have
+ * gone. {@link dev.millrace.replay.retrain.PolicyEvaluation} evaluates the resulting policy.
  */
 @NullMarked
 package dev.millrace.replay.retrain;

@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** Any bytes as a partition's file, with the hash that belongs to them: the records that the index speaks of, or a sentence. */
+/** Arbitrary bytes as a partition's file with a matching hash: gives the indexed records, or an error. */
 @Timeout(300)
 public class ArchiveFileFuzzTest {
     private static Path folder = Path.of("");

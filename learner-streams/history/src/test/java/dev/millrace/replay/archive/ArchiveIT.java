@@ -47,7 +47,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A run is exported, replayed from its files, put on another cluster, and replayed there. */
+/** A run is exported, replayed from its files, imported into another cluster, and replayed there. */
 class ArchiveIT {
     private static final int GROUPS = 12;
     private static final int GROUP_SIZE = 4;
@@ -103,7 +103,7 @@ class ArchiveIT {
         assertThat(verdicts.get(4).same()).containsEntry(run.topics().batches(), (long) GROUPS * GROUP_SIZE / 16);
     }
 
-    /** Some batches and what they rest on: other corrections can be tried on them, and the index says what there is. */
+    /** Some batches with their dependencies: other corrections can be tried, and the index lists the content. */
     private void requireRange(LiveRun live) throws InterruptedException {
         Path folder = directory.resolve("range");
         new RunExport(live)

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Test;
 class PartitionImportTest {
     private static final TopicPartition PARTITION = new TopicPartition("rollouts", 0);
 
-    /** What lies on a partition, by offset; {@code hidden} is sent in a transaction that will be aborted. */
+    /** Records of a partition by offset; {@code hidden} ones are sent in an aborted transaction. */
     private static final class Log extends MockProducer<byte[], byte[]> {
         private final List<String> entries = new ArrayList<>();
 

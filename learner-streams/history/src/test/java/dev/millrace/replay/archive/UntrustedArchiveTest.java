@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Archives that nobody exported. */
+/** Archives that were not exported by Millrace. */
 @Timeout(300)
 class UntrustedArchiveTest {
     private static final String FILE = "rollouts-0.avro";

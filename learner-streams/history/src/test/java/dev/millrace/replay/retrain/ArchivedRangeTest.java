@@ -32,7 +32,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Two steps of a run, exported: what can be learnt again from the files alone, and what becomes of damaged ones. */
+/** Two steps of a run, exported: relearning from the files alone, and handling of damaged ones. */
 class ArchivedRangeTest {
     private static final Variant OWN = RetrainingTest.variant("recorded", Algorithm.defaults(), 1e-2);
     private static final LearntRun LEARNT = new LearntRun(OWN);

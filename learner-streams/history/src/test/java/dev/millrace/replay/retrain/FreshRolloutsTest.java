@@ -40,8 +40,7 @@ class FreshRolloutsTest {
     private static LearntRun learnt;
 
     /**
-     * An engine of a kind: weights that are the run's give the recorded rollout, any others its tokens changed. It remembers what
-     * it was asked.
+     * An engine of a kind: the run's weights give the recorded rollout, others change its tokens. Records its calls.
      */
     private static final class Replayed implements RolloutSource {
         final List<String> asked = new ArrayList<>();
@@ -218,7 +217,7 @@ class FreshRolloutsTest {
                 .hasMessage("group g0 cannot be sampled again: its tools are elsewhere");
     }
 
-    /** Changes the first rollout of the batch from which it is learnt again; one that is not among them changes nothing. */
+    /** Changes the first rollout of the first relearned batch; has no effect on other batches. */
     private static void requireRefused(Consumer<Trajectory.Builder> part, String what) {
         Trajectory.Builder other = Trajectory.newBuilder(learnt.trajectories.get(LearntRun.MEMBERS));
         part.accept(other);

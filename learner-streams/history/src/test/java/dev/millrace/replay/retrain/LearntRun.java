@@ -44,7 +44,7 @@ import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * A run of four batches of six synthetic rollouts, learnt from and published as a learner does it, held in memory. A rollout is
+ * A run of four batches of six synthetic rollouts, trained on and published like a learner, in memory. A rollout is
  * two versions behind the step on it, its first token three, as far as there are such versions.
  */
 final class LearntRun {
@@ -59,12 +59,12 @@ final class LearntRun {
     private final SchemaRegistry registry = new InMemorySchemaRegistry();
     private final LongPredicate checkpoints;
 
-    /** Each version with the optimiser's state. */
+    /** Each version with the optimizer's state. */
     LearntRun(Variant variant) {
         this(variant, version -> true);
     }
 
-    /** @param checkpoints the versions with the optimiser's state */
+    /** @param checkpoints the versions with the optimizer's state */
     LearntRun(Variant variant, LongPredicate checkpoints) {
         this.checkpoints = checkpoints;
         run = new MemoryRun(SyntheticRollouts.RUN, TOPICS, registry);

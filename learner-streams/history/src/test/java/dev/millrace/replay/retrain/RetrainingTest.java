@@ -37,7 +37,7 @@ class RetrainingTest {
     private static final Variant OWN = variant("recorded", Algorithm.defaults(), 1e-2);
     private static LearntRun learnt;
 
-    /** What a re-train says, in order. */
+    /** Output of a re-train, in order. */
     static final class Heard implements RetrainListener {
         final List<RetrainedStep> steps = new ArrayList<>();
         final List<Long> evaluatedAt = new ArrayList<>();
@@ -170,7 +170,7 @@ class RetrainingTest {
                 .isCloseTo(1 - other.of(0).get(0).rewardEstimate(), within(1e-9));
     }
 
-    /** Only version 2 has the optimiser's state, and version 0, whose state is nothing but zeros. */
+    /** Only version 2 has the optimizer's state, and version 0, whose state is nothing but zeros. */
     @Test
     void shouldLearnTheStateOfAVersionFromTheCheckpointBeforeIt() {
         LearntRun rare = new LearntRun(OWN, version -> version == 2);
