@@ -66,7 +66,7 @@ import dev.millrace.corrections.weights.TurnWeights;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** The doors of the algorithm, and what the library brings through them. */
+/** Extension points of the algorithm, and the library's kinds of them. */
 public final class AlgorithmParts implements BuiltIn {
 
     @Override
@@ -100,7 +100,7 @@ public final class AlgorithmParts implements BuiltIn {
                 .toList();
     }
 
-    /** What turns rewards into advantages. */
+    /** Kinds that turn rewards into advantages. */
     static final class AdvantageKinds {
         private AdvantageKinds() {}
 
@@ -182,7 +182,7 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** What takes tokens out of the update. */
+    /** Kinds that mask tokens. */
     static final class MaskKinds {
         private MaskKinds() {}
 
@@ -239,7 +239,7 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** What shapes rewards. */
+    /** Kinds that shape rewards. */
     static final class RewardKinds {
         private RewardKinds() {}
 
@@ -273,7 +273,7 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** What makes importance weights. */
+    /** Kinds that compute importance weights. */
     static final class WeightKinds {
         private WeightKinds() {}
 

@@ -17,14 +17,14 @@ import java.util.Optional;
 import java.util.TreeSet;
 
 /**
- * What an algorithm's advantage keeps per key from one batch to the next.
+ * Per-key state of an algorithm's advantage between batches.
  *
- * <p>A batch is decided with the baselines from before it; then its rewards update the figures of its keys. The same batches in
- * the same order leave the same memory, bit for bit. At most {@value #MAX_KEYS} keys are kept: the least recently updated leave,
- * of one batch's in the order of their names. Confined to one thread.
+ * <p>A batch is decided with the baselines from before it; then its rewards update the figures of its keys. The same
+ * batches in the same order give the same memory, bit for bit. Keeps at most {@value #MAX_KEYS} keys and evicts the
+ * least recently updated, within a batch in the order of names. Confined to one thread.
  */
 public final class BaselineMemory {
-    /** Most keys that are kept. */
+    /** Largest number of keys. */
     public static final int MAX_KEYS = 100_000;
 
     private static final Comparator<Map.Entry<String, Kept>> OLDEST_FIRST = Comparator.comparingLong(
@@ -49,10 +49,10 @@ public final class BaselineMemory {
     }
 
     /**
-     * What a batch changed.
+     * Changes by a batch.
      *
      * @param updated by key
-     * @param forgotten keys that have left, oldest first
+     * @param forgotten evicted keys, oldest first
      * @param added how many of the updated were new
      */
     public record Update(Map<String, Kept> updated, List<String> forgotten, int added) {}
@@ -72,14 +72,14 @@ public final class BaselineMemory {
         this.maxKeys = maxKeys;
     }
 
-    /** The empty memory of an algorithm; none where its advantage keeps nothing. */
+    /** Returns the empty memory of an algorithm; empty if its advantage has no memory. */
     public static Optional<BaselineMemory> of(Algorithm algorithm) {
         return algorithm.advantage() instanceof TrackedBaseline tracked
                 ? Optional.of(new BaselineMemory(tracked))
                 : Optional.empty();
     }
 
-    /** How many keys are kept. */
+    /** Returns how many keys are kept. */
     public int size() {
         return kept.size();
     }
@@ -158,7 +158,7 @@ public final class BaselineMemory {
         return new Update(updated, forgotten, added);
     }
 
-    /** Puts back what was kept of a key. */
+    /** Restores the figures of a key. */
     public void put(String key, Kept of) {
         Kept before = kept.put(key, of);
         if (before != null) {

@@ -12,15 +12,15 @@ import java.util.Arrays;
 import java.util.Optional;
 
 /**
- * What the policies of a batch show: proximal against behavior, in all and by lag, as the data came and as the masks left them; and
- * where old log-probs are, one engine against the other at one version, and one version against the other in one engine.
+ * Diagnostics of a batch's policies: proximal against behavior, overall and by lag, before and after the masks. With
+ * old log-probs also one engine against the other at one version, and one version against the other in one engine.
  */
 public final class BatchDiagnostics {
     private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private BatchDiagnostics() {}
 
-    /** What a batch shows as it came; empty if it has no trainable token. */
+    /** Diagnostics before the masks; empty if there is no trainable token. */
     public static Optional<DiagnosticsStep> of(StageFacts facts) {
         TokenBatch tokens = facts.tokens();
         if (tokens.trainedTokens() == 0) {
@@ -28,7 +28,7 @@ public final class BatchDiagnostics {
         }
         LogRatio anchor = facts.ratio(RatioKind.ANCHOR);
         TokenBatch scored = without(tokens, facts.withoutOld());
-        if (scored.trainedTokens() == 0) { // only the newest tokens can stand for the engines
+        if (scored.trainedTokens() == 0) { // only the newest tokens compare the engines
             return Optional.of(
                     DiagnosticsStep.of(DIAGNOSTICS.compute(facts.versions(), facts.version(), anchor, tokens.mask())));
         }
@@ -45,9 +45,9 @@ public final class BatchDiagnostics {
     }
 
     /**
-     * The same with what masks left of the batch.
+     * Adds the diagnostics after the masks.
      *
-     * @param left the layout of {@code facts} under the mask that is left
+     * @param left the layout of {@code facts} under the remaining mask
      */
     public static DiagnosticsStep leaving(DiagnosticsStep step, StageFacts facts, TokenBatch left) {
         if (left.trainedTokens() == facts.tokens().trainedTokens()) {

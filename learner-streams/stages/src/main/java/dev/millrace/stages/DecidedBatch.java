@@ -78,7 +78,7 @@ public final class DecidedBatch {
         return figure.isPresent() ? figure.getAsDouble() : null;
     }
 
-    /** A mask is written only where it is another than the trajectory's own. */
+    /** Writes a mask only where it differs from the trajectory's. */
     private static BatchEntry entry(
             BatchEntry member, int sequence, StageFacts facts, Decision decision, boolean recordWeights) {
         TokenBatch left = decision.left();

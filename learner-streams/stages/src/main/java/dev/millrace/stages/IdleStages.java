@@ -9,25 +9,24 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Which stages have not acted for a number of steps: those that reported at each of them and changed no token at any. A stage
- * that never acts is a setting without an effect, or a guard that was never needed; only a person can tell which. Stages
- * that only measure are left out.
+ * Finds stages that reported at each of a number of steps and changed no token. Such a stage is a setting without an
+ * effect, or a guard that was never needed. Skips stages that only measure.
  *
- * <p>Fed step by step, in order. Only what the newest step reported is named, so that a stage that was taken out is not.
- * Memory is one count per stage. Not thread-safe.
+ * <p>Fed step by step, in order. Names only stages that the newest step reported, so not removed ones. Memory is one
+ * count per stage. Not thread-safe.
  */
 public final class IdleStages {
-    /** Stages that only measure, and weights of 1: there is nothing that they could change. */
+    /** Stages that only measure, and weights of 1. */
     private static final Set<String> OBSERVERS =
             Set.of("order", "memory", "second_moment", "ess", "none", "length_trap", "pass_at_k", "pass_at_k_figure");
 
-    /** After how many steps a stage is named unless one says otherwise. */
+    /** Default number of steps without an effect. */
     public static final int STEPS = 50;
 
     private final int steps;
     private Map<String, Idle> newest = Map.of();
 
-    /** @param steps after how many steps without an effect a stage is named; at least 1 */
+    /** @param steps steps without an effect; at least 1 */
     public IdleStages(int steps) {
         if (steps < 1) {
             throw new IllegalArgumentException("a stage is idle after at least 1 step: " + steps);
@@ -55,7 +54,7 @@ public final class IdleStages {
         add(StageReports.of(step));
     }
 
-    /** What the stages of the next step reported. */
+    /** Adds the stage reports of the next step. */
     public void add(List<StageReport> reports) {
         Map<String, Idle> after = new LinkedHashMap<>();
         for (StageReport report : reports) {

@@ -26,7 +26,7 @@ public record MemberLogProbs(float[] behavior, float[] old, float[] proximal) {
         return missing;
     }
 
-    /** Tells the stages. */
+    /** Passes them to the stages. */
     public StageFacts.Builder addTo(StageFacts.Builder facts) {
         return facts.vector(StageInput.BEHAVIOR, behavior)
                 .vector(StageInput.OLD, old)

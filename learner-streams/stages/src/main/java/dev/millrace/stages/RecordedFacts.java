@@ -13,22 +13,21 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 
-/** What the stages were asked when a recorded batch was made, put together again from its trajectories. */
+/** Restores the stages' input of a recorded batch from its trajectories. */
 public final class RecordedFacts {
     private RecordedFacts() {}
 
     /**
      * The facts of a batch.
      *
-     * @param trajectories one for each of its entries, or for those that are still there, in their order, which is that of
-     *     its groups
+     * @param trajectories one per entry that still exists, in entry order
      */
     public static StageFacts of(LearnerBatch batch, List<Trajectory> trajectories) {
         return of(batch, trajectories, Set.of());
     }
 
     /**
-     * The same, with what an algorithm reads.
+     * The same with the inputs of an algorithm.
      *
      * @param inputs of the algorithm that is to decide
      */

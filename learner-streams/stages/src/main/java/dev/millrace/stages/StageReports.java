@@ -9,8 +9,8 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * The reports of the stages as records have them, and in a record of the training log, where they are metrics with names of the form
- * {@code stage.<name>.<figure>}; {@code recorded.stage.} has what the batch's own decisions were if the learner decided anew.
+ * Converts stage reports to records and to metrics of the training log, named {@code stage.<name>.<figure>}. If the
+ * learner decided again, {@code recorded.stage.} holds the batch's own decisions.
  */
 public final class StageReports {
     private static final String IN_FORCE = "stage.";
@@ -19,7 +19,7 @@ public final class StageReports {
 
     private StageReports() {}
 
-    /** What stages that have just decided say, as records have it. */
+    /** Converts the stages' new reports to records. */
     public static List<StageReport> of(List<StageOutcome> outcomes) {
         return outcomes.stream()
                 .map(outcome -> new StageReport(
@@ -32,19 +32,19 @@ public final class StageReports {
                 .toList();
     }
 
-    /** What the stages in force reported, by name; of a stage that only the batch had, the batch's. */
+    /** Returns the reports in force by stage; the batch's for a stage that only the batch had. */
     public static List<StageReport> of(TrainingStep step) {
         Map<String, StageReport> reports = ofBatch(step.getMetrics());
         reports.putAll(inForce(step.getMetrics()));
         return new ArrayList<>(reports.values());
     }
 
-    /** What stages reported of a step, by name, where the learner decided anew; not those that only the batch had. */
+    /** Returns the learner's reports by stage if it decided again; without stages that only the batch had. */
     public static Map<String, StageReport> inForce(Map<String, Double> metrics) {
         return read(IN_FORCE, metrics);
     }
 
-    /** What stages reported of the batch's own decisions, by name. */
+    /** Returns the reports on the batch's own decisions by stage. */
     public static Map<String, StageReport> ofBatch(Map<String, Double> metrics) {
         return read(OF_BATCH, metrics);
     }
@@ -68,7 +68,7 @@ public final class StageReports {
         report.getValues().forEach((name, value) -> metrics.put(prefix + name, value));
     }
 
-    /** Whether a metric of the training log is a part of a stage's report. */
+    /** Returns whether a metric of the training log is a part of a stage's report. */
     public static boolean isPart(String metric) {
         return metric.startsWith(IN_FORCE) || metric.startsWith(OF_BATCH);
     }

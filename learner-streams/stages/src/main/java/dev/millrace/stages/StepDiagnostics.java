@@ -28,7 +28,7 @@ import java.util.Set;
  */
 public final class StepDiagnostics {
     private static final String REJECTION = "rollout_correction";
-    /** What the rejection says of itself only where it rejects. */
+    /** Figures that a rejection reports only if it rejects. */
     private static final String REJECTS = "rollout_rs_";
 
     private static final Set<String> DIVERGENCE_MASKS = Set.of(
@@ -41,7 +41,7 @@ public final class StepDiagnostics {
             "batch_divergence",
             "dis",
             "ipo");
-    /** Of whose weights it is the products over sequences that count; a mean over a sequence varies like a token's ratio. */
+    /** Stages with weights by products over sequences; a mean over a sequence varies like a token's ratio. */
     private static final Set<String> PRODUCTS = Set.of("sequence_tis", "sequence_icepop");
 
     private static final Set<String> WEIGHTS = Set.of(
@@ -62,7 +62,7 @@ public final class StepDiagnostics {
 
     private StepDiagnostics() {}
 
-    /** The reports in force at a step: the learner's, and where it decided about nothing anew, the batch's. */
+    /** Returns the reports in force at a step: the learner's, or the batch's if the learner decided nothing. */
     public static List<StageReport> reports(LearnerBatch batch, Optional<TrainingStep> step) {
         List<StageReport> reports = new ArrayList<>(step.map(StageReports::of).orElse(List.of()));
         batch.getStages().stream()
@@ -72,7 +72,7 @@ public final class StepDiagnostics {
         return reports;
     }
 
-    /** What is corrected, by the reports of every stage. */
+    /** Returns which corrections are active, from the reports of every stage. */
     public static CorrectionInForce inForce(List<StageReport> reports) {
         return new CorrectionInForce(
                 reports.stream().anyMatch(StepDiagnostics::rejects),
@@ -84,7 +84,7 @@ public final class StepDiagnostics {
                         .findFirst());
     }
 
-    /** Whether a report is of a rejection that rejects nothing, and is there for its metrics. */
+    /** Returns whether a report is from a rejection that only measures. */
     static boolean onlyMeasures(StageReport report) {
         return report.getStage().equals(REJECTION) && !rejects(report);
     }
@@ -95,7 +95,7 @@ public final class StepDiagnostics {
                 : DIVERGENCE_MASKS.contains(report.getStage());
     }
 
-    /** What a step says of itself in the training log. */
+    /** Reads a step's diagnostics from its record in the training log. */
     public static StepFacts facts(TrainingStep step) {
         Map<String, Double> metrics = step.getMetrics();
         List<StageReport> reports = StageReports.of(step);
@@ -111,7 +111,7 @@ public final class StepDiagnostics {
     }
 
     /**
-     * What is known of a step that was not taken as such: the length of its answers, and what its stages masked.
+     * Diagnostics of a step that was not trained in this form: response lengths and masks.
      *
      * @param tokens layout of the batch
      */
@@ -140,7 +140,7 @@ public final class StepDiagnostics {
         long rejected = 0;
         for (StageReport report : reports) {
             if (rejects(report)) {
-                seen = Math.max(seen, report.getTokensSeen()); // what reached the first of them
+                seen = Math.max(seen, report.getTokensSeen()); // tokens that reached the first stage
                 rejected += report.getTokensChanged();
             }
         }
@@ -155,10 +155,10 @@ public final class StepDiagnostics {
     }
 
     /**
-     * What the masks of a batch left, and those of the step where it masked a whole sequence anew.
+     * Returns the mask after the batch's stages, and the step's where it masked a further whole sequence.
      *
      * @param tokens layout of the trajectories that are there, under their own masks
-     * @param members where each of them is among the entries of the batch
+     * @param members index of each among the batch's entries
      */
     public static TokenBatch left(TokenBatch tokens, LearnerBatch batch, int[] members, Optional<TrainingStep> step) {
         byte[] mask = tokens.mask();

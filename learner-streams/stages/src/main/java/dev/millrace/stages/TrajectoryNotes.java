@@ -75,7 +75,7 @@ public final class TrajectoryNotes {
     private final Map<StageInput, Object> known;
     private final Set<StageInput> wanted;
 
-    /** The most likely tokens of behavior and of proximal; rows are trained tokens. */
+    /** The top tokens of behavior and proximal; rows are trained tokens. */
     private record Pair(TopLogProbs behavior, TopLogProbs proximal) {}
 
     private TrajectoryNotes(int tokens, Map<StageInput, Object> known, Set<StageInput> wanted) {
@@ -84,7 +84,7 @@ public final class TrajectoryNotes {
         this.wanted = wanted;
     }
 
-    /** Whether a trajectory can have it at all: what else a stage may read comes from elsewhere. */
+    /** Returns whether trajectories can have the input; others come from elsewhere. */
     public static boolean isNoted(StageInput input) {
         return NOTED.contains(input);
     }
@@ -172,7 +172,7 @@ public final class TrajectoryNotes {
         return perTurn;
     }
 
-    /** The first thing that is wanted of a trajectory and not there. */
+    /** Returns the first requested input that the trajectory lacks. */
     public Optional<StageInput> missing() {
         return wanted.stream()
                 .filter(input -> NOTED.contains(input) && !known.containsKey(input))
@@ -180,7 +180,7 @@ public final class TrajectoryNotes {
                 .findFirst();
     }
 
-    /** About how much heap it takes. */
+    /** Approximate heap size in bytes. */
     public long bytes() {
         long bytes = 0;
         for (Map.Entry<StageInput, Object> entry : known.entrySet()) {
@@ -205,7 +205,8 @@ public final class TrajectoryNotes {
     }
 
     /**
-     * Tells the stages what all members of a batch have; what one of them lacks is absent, and refused by the stage that reads it.
+     * Passes the inputs that all members of a batch have to the stages. An input that one member lacks is absent; the
+     * stage that reads it refuses the batch.
      *
      * @param tokens the batch's layout
      * @param members one for each of its sequences
@@ -255,7 +256,7 @@ public final class TrajectoryNotes {
         } else if (input == StageInput.REWARD_COMPONENTS) {
             List<Map<String, Double>> components = new ArrayList<>();
             for (TrajectoryNotes member : members) {
-                @SuppressWarnings("unchecked") // nothing else is put under this name
+                @SuppressWarnings("unchecked") // nothing else is stored under this name
                 Map<String, Double> own = member.get(input, Map.class);
                 components.add(own);
             }
@@ -265,7 +266,7 @@ public final class TrajectoryNotes {
         }
     }
 
-    /** Rows of trained tokens spread over all of them; one with fewer entries than another has nothing more in them. */
+    /** Spreads rows of trained tokens over all tokens; shorter rows are padded. */
     private static TopKDistributions distributions(TokenBatch tokens, List<TrajectoryNotes> members) {
         int k = members.stream()
                 .mapToInt(member -> member.get(StageInput.DISTRIBUTIONS, Pair.class)

@@ -1,10 +1,11 @@
 /**
- * Which corrections run, on which log-probs, and what they report; the mathematics is in {@code dev.millrace.corrections}.
+ * The stages: which corrections run, on which log-probs, and their reports; the mathematics is in {@code
+ * dev.millrace.corrections}.
  *
- * <p>The topology decides by them when it assembles a batch, the learner when it starts a step: one configuration, and the
- * same classes fed with log-probs of another version. No Kafka.
+ * <p>The topology applies them when it assembles a batch, the learner when it starts a step: the same configuration and
+ * classes over log-probs of different versions. No Kafka.
  *
- * <p>Every configured stage reports at every trajectory or batch, also when it changed nothing.
+ * <p>Every configured stage reports for every trajectory or batch, even if it changed nothing.
  */
 @NullMarked
 package dev.millrace.stages;
