@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a power loss does to a broker that is not running: the tail of a partition is gone. */
+/** Simulates a power loss on a stopped broker: removes the tail of a partition. */
 final class CutLog {
     private static final int LENGTH_AT = 8;
     private static final int HEADER = 12;

@@ -23,7 +23,7 @@ final class KilledProducer implements VersionCommitter.Producers {
     private final List<String> calls = new ArrayList<>();
     private int sends;
 
-    /** The process is gone. An error, so that no handler of the learner takes it for a broker's answer. */
+    /** Simulates a killed process. An error, so that the learner does not handle it as a broker's answer. */
     static final class Killed extends Error {
         private static final long serialVersionUID = 1L;
 

@@ -178,7 +178,7 @@ class LearnerIT {
                         + " another run");
     }
 
-    /** The checkpoint is version 3; what is learnt again before it begins with the adapter that the seed draws. */
+    /** The checkpoint is version 3; relearning before it begins with the seed's random adapter. */
     @Test
     void shouldMakeVersionsOfAdaptersAloneAndGoOnWithThemBitForBit() {
         produceWithOneStarved(log);
@@ -220,7 +220,7 @@ class LearnerIT {
                 .hasMessageContaining("learner.lora asks for an adapter of rank 1");
     }
 
-    /** From the anchor, from the version before, and from what the learner of an epoch that goes back would begin with. */
+    /** From the anchor, from the previous version, and from the start of a rolled-back epoch. */
     private void requireSameMergedWeightsByEveryWay(List<PolicyVersion> versions) {
         try (PolicyFeed feed = new PolicyFeed(log.connection(), weights(Dtype.BF16, 3))) {
             feed.awaitAtLeast(5, Duration.ofSeconds(LIMIT_SECONDS));
@@ -312,7 +312,7 @@ class LearnerIT {
     }
 
     @Test
-    void shouldWriteTheOptimisersStateWithTheVersionThatEndsTheRun() {
+    void shouldWriteTheOptimizersStateWithTheVersionThatEndsTheRun() {
         log.produce(3, 6);
         run(log, 2, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights(Dtype.F32, 50));
         run(log, 3, new SimpleMeterRegistry(), VersionCommitter.Producers.kafka(), weights(Dtype.F32, 50));
@@ -324,8 +324,8 @@ class LearnerIT {
     }
 
     /**
-     * Every call that the producer makes in a step is once the last one, both unheard and heard by the broker; the optimiser's state
-     * goes with every third version.
+     * Kills after every producer call of a step, once before and once after the broker receives it; the optimizer's
+     * state goes with every third version.
      */
     @Test
     void shouldMakeTheSameWeightsWhenKilledBetweenAnyTwoCalls() {

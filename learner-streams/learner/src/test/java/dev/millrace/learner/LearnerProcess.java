@@ -26,15 +26,15 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.producer.Producer;
 
 /**
- * A learner of the synthetic policy in a process of its own, which can be killed at any moment and says on its output at
- * which moments of a step it is.
+ * A learner of the synthetic policy in a process of its own, which can be killed at any moment and prints its position
+ * in a step.
  */
 final class LearnerProcess {
     /** Before a moment's name on the child's output, which log lines share. */
     private static final String SAYS = "moment ";
     /** The process has reached its main. */
     static final String MAIN = "main";
-    /** A transaction has been committed, and the learner has been told. */
+    /** A transaction is committed, and the learner is notified. */
     static final String COMMITTED = "committed";
 
     private final Process process;
@@ -70,7 +70,7 @@ final class LearnerProcess {
         }
     }
 
-    /** What is no moment is a log line, or a word of the JVM. */
+    /** Other lines are log lines or JVM messages. */
     private void read(File log) {
         try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8);
                 PrintStream others = new PrintStream(new FileOutputStream(log, true), true, StandardCharsets.UTF_8)) {
@@ -159,7 +159,7 @@ final class LearnerProcess {
         }
     }
 
-    /** Real producers that say which of their calls begins, and when a commit has been answered. */
+    /** Real producers that print the start of their calls and the answer of commits. */
     @SuppressWarnings("unchecked")
     private static VersionCommitter.Producers speaking(PrintStream out) {
         return properties -> {

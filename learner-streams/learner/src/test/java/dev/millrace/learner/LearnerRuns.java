@@ -15,7 +15,9 @@ import org.junit.jupiter.api.extension.BeforeAllCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
-/** A broker for the tests of a class, a run's log of its own for each of them, and what an undisturbed learner makes. */
+/**
+ * A broker for the tests of a class, a run's log of its own for each of them, and the result of an undisturbed learner.
+ */
 final class LearnerRuns implements BeforeAllCallback, BeforeEachCallback, AfterEachCallback, AfterAllCallback {
     private final int batches;
     private @Nullable Path directory;

@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A part of the log is lost, and the ways out that are named are gone. */
+/** Part of the log is lost; follows the printed ways out. */
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class RepairIT {
     private static final Duration PATIENCE = Duration.ofSeconds(90);

@@ -23,7 +23,7 @@ import java.util.function.BooleanSupplier;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.KafkaException;
 
-/** A learner of little patience on a thread of its own, and the alarms that it raises. */
+/** A learner with a short patience on its own thread, and its alarms. */
 final class RunningLearner implements AutoCloseable {
     private static final long LIMIT_SECONDS = 90;
 

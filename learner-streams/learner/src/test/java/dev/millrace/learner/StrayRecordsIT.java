@@ -163,7 +163,7 @@ class StrayRecordsIT {
         RunningLearner.toVersion(log, 4);
         PolicyVersion newest = log.versions().get(4);
         byte[] garbage = "no manifest".getBytes(StandardCharsets.UTF_8);
-        foreign(newest, 4); // the newest once more, of other weights
+        foreign(newest, 4); // the newest again, with other weights
         foreign(newest, 1_000_000);
         log.produceForeign(log.connection().topics().policyVersions(), key(3), garbage);
         try (RunningLearner learner = RunningLearner.start(log)) {
@@ -211,7 +211,7 @@ class StrayRecordsIT {
         }
     }
 
-    /** A manifest of weights that nobody has written, with this version. */
+    /** A manifest of this version whose weights do not exist. */
     private void foreign(PolicyVersion like, long version) {
         PolicyVersion forged = PolicyVersion.newBuilder(like)
                 .setVersion(version)

@@ -43,7 +43,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The log of a run with synthetic batches: writes what a topology would, and reads what a learner left. */
 final class SyntheticLog implements AutoCloseable {
-    /** Behind a transaction that a killed learner left open nothing can be read; a transaction's end comes sooner. */
+    /** A killed learner's open transaction blocks readers; shortens its timeout. */
     private static final Duration OPEN_TRANSACTION = Duration.ofSeconds(2);
 
     private final RunLog log;
@@ -142,7 +142,7 @@ final class SyntheticLog implements AutoCloseable {
         return rollouts.next();
     }
 
-    /** Writes a trajectory and says where it lies. */
+    /** Writes a trajectory and returns its position. */
     long produce(Trajectory trajectory) {
         return send(connection.topics().trajectories(), trajectory);
     }
@@ -190,12 +190,12 @@ final class SyntheticLog implements AutoCloseable {
                         .getSha256());
     }
 
-    /** What lies on {@code batches}. */
+    /** Records on {@code batches}. */
     List<LearnerBatch> batches() {
         return read(connection.topics().batches(), LearnerBatch.class);
     }
 
-    /** Writes a record as somebody does who is not the run's. */
+    /** Writes a record as a foreign producer. */
     void produceForeign(String topic, byte[] key, byte[] value) {
         send(topic, key, value);
     }
@@ -263,7 +263,7 @@ final class SyntheticLog implements AutoCloseable {
                 .toList();
     }
 
-    /** Hash of the optimiser's state of every committed version, in the order of the log. */
+    /** Hash of the optimizer's state of every committed version, in the order of the log. */
     List<String> optimizerHashes() {
         return versions().stream()
                 .map(version -> version.getOptimizer().getSha256())
@@ -294,7 +294,7 @@ final class SyntheticLog implements AutoCloseable {
     private <T extends SpecificRecord> List<T> read(String topic, Class<T> type) {
         AvroSerde<T> serde = AvroSerde.of(type, connection.registry());
         return read(topic).stream()
-                .filter(record -> record.value() != null && record.value()[0] == 0) // all else is none of ours
+                .filter(record -> record.value() != null && record.value()[0] == 0) // others are foreign
                 .map(record -> serde.deserializer().deserialize(topic, record.value()))
                 .toList();
     }

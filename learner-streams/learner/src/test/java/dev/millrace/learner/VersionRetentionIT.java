@@ -170,7 +170,7 @@ class VersionRetentionIT {
         }
     }
 
-    /** The optimiser's state goes with versions 0, 4 and 8; anchors are 0, 3, 6, 9. */
+    /** The optimizer's state goes with versions 0, 4 and 8; anchors are 0, 3, 6, 9. */
     @Test
     void shouldKeepTheCheckpointThatTheOldestVersionNeededIsLearntFrom() throws Exception {
         WeightsConfig config = config("kafka");

@@ -78,7 +78,7 @@ class BatchOptimizerTest {
     private final SyntheticRollouts rollouts = new SyntheticRollouts(2);
     private final List<AutoCloseable> opened = new ArrayList<>(List.of(rollouts));
 
-    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    /** Loads the serde, which marks the record classes as trusted for copying builders. */
     @BeforeAll
     static void trustRecords() {
         AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());
@@ -229,8 +229,8 @@ class BatchOptimizerTest {
     }
 
     /**
-     * What a scorer says of a rounded version is where the learner's next step begins: old and proximal are the same bits at staleness 0,
-     * however each of them cuts its batches.
+     * Scores of a rounded version equal the learner's at its next step: old and proximal have the same bits at
+     * staleness 0, for any batch split.
      */
     @Test
     void shouldBeginAStepWithTheBitsThatAScorerFindsUnderARoundedVersion() {
@@ -242,7 +242,7 @@ class BatchOptimizerTest {
         learner.train(batch, 2, ControlState.initial(), trained, adamW);
         assertThat(bytes(trained)).isNotEqualTo(bytes(initial().as(Dtype.BF16)));
 
-        Weights published = Weights.zeros(SHAPE, Dtype.BF16); // as it goes over the log
+        Weights published = Weights.zeros(SHAPE, Dtype.BF16); // as on the log
         SHAPE.tensors().forEach(spec -> published.load(spec.name(), trained.bytes(spec.name())));
         List<Float> old = new ArrayList<>();
         for (int budget : new int[] {16, 4096}) {

@@ -42,8 +42,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * A step with a critic, held against a twin in plain loops. The rollouts were scored as version 0; steps start from other weights, as
- * version 3 unless a test says otherwise.
+ * A step with a critic, compared with plain loops. The rollouts were scored as version 0; steps start from other
+ * weights, as version 3 unless a test says otherwise.
  */
 class CriticStepTest {
     private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE.withValueHead(true);
@@ -337,7 +337,7 @@ class CriticStepTest {
         return learner;
     }
 
-    /** With a head that says something. */
+    /** With a non-zero head. */
     private static Weights weights() {
         Weights weights = Weights.random(SHAPE, 99);
         for (int i = 0; i < SHAPE.hiddenSize(); i++) {

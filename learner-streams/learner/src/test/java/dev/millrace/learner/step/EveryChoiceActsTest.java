@@ -275,7 +275,7 @@ class EveryChoiceActsTest {
         return each(kind.name(), BINDING.getOrDefault(kind.type(), kind.defaults()));
     }
 
-    /** The record itself, and with each of its switches, words and choices another way, as far as it allows that. */
+    /** The record itself, and variants with each switch, word and choice changed where valid. */
     private static Map<String, Record> each(String name, Record chosen) {
         Map<String, Record> each = new LinkedHashMap<>();
         each.put(name, chosen);

@@ -41,7 +41,7 @@ import org.junit.jupiter.api.Test;
 class KeptTokensTest {
     private static final DecoderShape SHAPE = SyntheticRollouts.SHAPE;
 
-    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    /** Loads the serde, which marks the record classes as trusted for copying builders. */
     @BeforeAll
     static void trustRecords() {
         AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());

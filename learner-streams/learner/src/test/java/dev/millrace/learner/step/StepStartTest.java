@@ -395,7 +395,7 @@ class StepStartTest {
         return all.stream();
     }
 
-    /** The objective as the corrections have it, on vectors packed by hand, against what the optimiser made of it. */
+    /** The objective as the corrections have it, on vectors packed by hand, against what the optimizer made of it. */
     @ParameterizedTest
     @MethodSource("everyObjective")
     void shouldGiveEveryObjectiveItsVectors(Objective kind) {
@@ -490,7 +490,7 @@ class StepStartTest {
         assertThat(report.controls().get("kl.coefficient")).hasValue(0.5);
     }
 
-    /** Held in half the memory, it says what the same values say in float32. */
+    /** In half the memory it gives the same result as in float32. */
     @Test
     void shouldSayTheSameOfAReferenceWhicheverTypeItsValuesAreHeldIn() {
         Weights rounded = Weights.random(SHAPE, SyntheticRollouts.SEED).as(Dtype.BF16);
