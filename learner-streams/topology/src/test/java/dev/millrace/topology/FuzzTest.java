@@ -43,7 +43,7 @@ class FuzzTest {
     private static final Logger LOG = LoggerFactory.getLogger(FuzzTest.class);
     private static final int RECORDS = Integer.getInteger("millrace.fuzz.records", 6_000);
     private static final int ROUND = 50_000;
-    /** Nobody consumes the batches here, so that every further one is a version later. */
+    /** Batches are not consumed here, so each further one is a version later. */
     private static final Algorithm HOWEVER_OLD =
             Algorithm.defaults().with(a -> a.staleness(new StalenessRules(RECORDS, 0, 0)));
 
@@ -55,7 +55,7 @@ class FuzzTest {
     private long seed;
     private Random random;
     private RecordMutations mutations;
-    /** What became of the record at each offset of rollouts. */
+    /** Outcome of the record at each offset of rollouts. */
     private final Map<Long, String> ends = new HashMap<>();
     /** How often each end was met, over all rounds. */
     private final Map<String, Long> tally = new TreeMap<>();

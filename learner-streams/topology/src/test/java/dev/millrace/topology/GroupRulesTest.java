@@ -396,7 +396,7 @@ class GroupRulesTest {
         assertThat(batch.getSecondMoment()).isCloseTo((1 + 0.0625) / 6, within(1e-9));
         StageReport m2po = stage(batch, "m2po");
         assertThat(m2po.getValues().get("candidates")).isEqualTo(1);
-        // the one candidate stands alone and is kept, as the rule keeps the smallest in any case
+        // the only candidate is kept, since the rule always keeps the smallest
         assertThat(m2po.getValues().get("within_threshold")).isZero();
         assertThat(m2po.getTokensChanged()).isZero();
         // sequence weights e^1 and e^0.25

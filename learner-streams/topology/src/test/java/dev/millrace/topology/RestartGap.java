@@ -96,7 +96,7 @@ class RestartGap {
                 broker.bootstrapServers(), run.connection.topics().prefix(), state, "", 16, protocol);
     }
 
-    /** When the newest process reached its main, which it says in its output. */
+    /** Time at which the newest process printed that it reached main. */
     private static long mainMs(Path state) throws Exception {
         return Files.readAllLines(state.resolveSibling(state.getFileName() + ".log")).stream()
                 .filter(line -> line.startsWith(TopologyProcess.MAIN))

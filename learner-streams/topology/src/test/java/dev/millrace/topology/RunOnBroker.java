@@ -116,7 +116,7 @@ public final class RunOnBroker implements AutoCloseable {
                 .toList();
     }
 
-    /** Waits until something is so, and says what it waited for if it does not become so. */
+    /** Waits for a condition; the failure names it. */
     public static void await(String what, BooleanSupplier condition) {
         long deadline = System.nanoTime() + PATIENCE.toNanos();
         while (!condition.getAsBoolean()) {

@@ -131,7 +131,7 @@ public final class Samples {
                 .setScoredAtMs(1300);
     }
 
-    /** What version 0 as the reference, or a teacher that is no version of the run, says of a rollout. */
+    /** Score of a rollout by version 0 as reference, or by a teacher outside the run. */
     public static Score.Builder scoreBy(PolicyRole role, Rollout rollout, long offset) {
         int tokens = rollout.getMask().remaining();
         long version = role == PolicyRole.TEACHER ? -1 : 0;
@@ -172,7 +172,7 @@ public final class Samples {
                 null);
     }
 
-    /** What the training log says of a batch without a token left. */
+    /** Training-log record of a starved batch. */
     public static TrainingStep starved(long batchId, long version) {
         return TrainingStep.newBuilder()
                 .setRunId(RUN.runId())

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 class SettingsFormsTest {
     private static final SettingsForms FIRST = new SettingsForms(List.of(), Map.of());
 
-    /** A key is renamed, its unit changes, and a key is there that no earlier run can be asked about. */
+    /** A key is renamed, its unit changes, and a key is added that earlier runs lack. */
     private static final SettingsForms SECOND = new SettingsForms(
             List.of(new FormChange(
                     "seconds for milliseconds",

@@ -133,7 +133,7 @@ public final class TopologyHarness implements AutoCloseable {
         this(config, algorithm, stateDirectory, 1 << 20);
     }
 
-    /** What the stages said last that they wait for; they say it every second of {@link #idle}. */
+    /** Last wait reports of the stages, which report every second of {@link #idle}. */
     public List<Wait> waits() {
         return shared.waits().all();
     }
@@ -228,7 +228,7 @@ public final class TopologyHarness implements AutoCloseable {
         });
     }
 
-    /** Everything that went in and came out so far. */
+    /** All inputs and outputs so far. */
     public RecordedTopics recorded() {
         collect();
         return recorded;

@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 
 /** One instance of the topology in a process of its own, which can be killed at any moment. */
 final class TopologyProcess {
-    /** What a process says first, before the time in Unix milliseconds. */
+    /** First output of a process, before the time in Unix milliseconds. */
     static final String MAIN = "main at ";
 
     private TopologyProcess() {}

@@ -184,7 +184,7 @@ class TopologyRunnerIT {
         }
     }
 
-    /** A member of the group under the instance's name that nobody started as another instance. */
+    /** A group member with the instance's name that is not another instance. */
     private static KafkaStreams ghost(RunOnBroker run, TopologyConfig config, Quarantines quarantines) {
         String name = config.runtime().instanceId();
         return new KafkaStreams(

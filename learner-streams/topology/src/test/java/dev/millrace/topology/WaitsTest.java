@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the stages say that they wait for. */
+/** Wait reports of the stages. */
 class WaitsTest {
     @TempDir
     Path directory;

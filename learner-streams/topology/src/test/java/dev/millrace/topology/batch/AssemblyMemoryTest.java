@@ -208,7 +208,10 @@ class AssemblyMemoryTest {
         }
     }
 
-    /** Epoch 0 made batches 0 and 1; epoch 1 went on from batch 0 and made 1 and 2; epoch 2 goes on from its batch 1. */
+    /**
+     * Epoch 0 made batches 0 and 1; epoch 1 continued from batch 0 and made 1 and 2; epoch 2 continues from its batch
+     * 1.
+     */
     @Test
     void shouldGoBackToTheMemoryOfTheVersionThatAnEpochBeginsWith() {
         EpochLineage lineage = new EpochLineage(

@@ -136,7 +136,7 @@ class BacklogTest {
                 java.util.Optional.empty());
     }
 
-    /** Makes records anew in place of a log that would hold them. */
+    /** Recreates records instead of storing a log. */
     private final class Log implements RecordFetcher {
         @Override
         public List<ConsumerRecord<byte[], byte[]>> fetch(TopicPartition partition, long[] offsets) {

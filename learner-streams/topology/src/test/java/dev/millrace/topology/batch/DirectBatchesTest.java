@@ -193,7 +193,7 @@ class DirectBatchesTest {
                 .build();
     }
 
-    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    /** Loads the serde, which marks the record classes as trusted for copying builders. */
     @BeforeAll
     static void trustRecords() {
         AvroSerde.of(Trajectory.class, new InMemorySchemaRegistry());
