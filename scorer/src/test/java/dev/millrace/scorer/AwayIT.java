@@ -97,7 +97,7 @@ class AwayIT {
         broker[0] = EmbeddedBroker.start(directory, BrokerConfig.defaults().withPort(port));
     }
 
-    /** Where a group lies that was released after others, by itself. */
+    /** Position of a group that was released separately, after others. */
     private static TopicPartition ofLastGroup(TestRun run, String topic) {
         return run.committed(topic).stream()
                 .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-41"))
@@ -106,7 +106,7 @@ class AwayIT {
                 .orElseThrow();
     }
 
-    /** What a power loss does: the last transaction of a partition is gone. */
+    /** Simulates a power loss: removes the last transaction of a partition. */
     private void cut(TopicPartition lost) throws IOException {
         Path partition = directory.resolve(lost.toString());
         try (DirectoryStream<Path> files = Files.newDirectoryStream(partition, "*{index,snapshot,checkpoint}")) {
@@ -135,7 +135,7 @@ class AwayIT {
         Files.deleteIfExists(directory.resolve("recovery-point-offset-checkpoint"));
     }
 
-    /** The groups have committed offsets behind what was lost; another request takes its place. */
+    /** The groups' committed offsets are beyond the lost records; another request follows at their offset. */
     private static void assertOnlyWhatIsNewIsDone(TestRun run, int partition) {
         String prompts = run.connection().topics().prompts();
         String rollouts = run.connection().topics().rollouts();
@@ -182,7 +182,7 @@ class AwayIT {
         return records;
     }
 
-    /** As the broker does it with a transaction that was open for too long; nobody has taken the ids over. */
+    /** Aborts like the broker after a transaction timeout, without a new owner of the ids. */
     private static void fenceAll(TestRun run) throws ExecutionException, InterruptedException {
         try (Admin admin = Admin.create(run.connection().admin())) {
             admin.fenceProducers(ROLES.stream().map(run.connection()::scoped).toList())

@@ -37,7 +37,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** One engine samples and scores: what it says of the likeliest tokens is the same both times, up to rounding. */
+/** One engine samples and scores: top log-probs are equal both times, up to rounding. */
 class LikeliestScoringTest {
     private static final DecoderShape SHAPE = new DecoderShape(16, 8, 1, 2, 2, 4, 16, 16, 100, 1e-6, false, false);
     private static final Clock STILL = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);

@@ -362,7 +362,7 @@ class ScorerIT {
                 Clock.systemUTC());
     }
 
-    /** Runs a scorer until so many scores are there, and returns them sorted by rollout. */
+    /** Runs a scorer until there are this many scores, and returns them sorted by rollout. */
     private List<Score> scoreAll(int count, boolean entropies) {
         try (Scorer scorer = scorer(entropies)) {
             RunningRole role = new RunningRole("scorer", scorer::run, scorer::stop);
@@ -397,7 +397,7 @@ class ScorerIT {
         run.write(rolloutsTopic, rollout.getGroupId(), run.bytes(Rollout.class, rolloutsTopic, rollout.build()));
     }
 
-    /** A prompt of two tokens and three response tokens, of which the environment wrote the second. */
+    /** A prompt of two tokens and three response tokens, the second of them by the environment. */
     private Rollout.Builder rollout(String id, VersionSpan... spans) {
         return Rollout.newBuilder()
                 .setRunId(run.connection().run().runId())

@@ -10,7 +10,7 @@ public final class WrittenResponse implements Transcript {
     private int[] tokens = {};
     private boolean[] byPolicy = {};
 
-    /** The policy samples a token; what the environment says to it is written too. */
+    /** Appends a sampled token and the environment's answer to it. */
     public StepResult policy(int token, Episode episode) {
         append(token, true);
         StepResult result = episode.afterToken(this);

@@ -5,7 +5,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 
-/** A role on a thread of its own, as the command line runs it. */
+/** A role on its own thread, as the command line runs it. */
 public final class RunningRole {
     private final Runnable stop;
     private final CompletableFuture<Void> ended = new CompletableFuture<>();

@@ -79,12 +79,12 @@ public final class TestRun implements AutoCloseable {
         return feed;
     }
 
-    /** Weights that differ from version to version and are the same whenever asked for. */
+    /** Weights that differ by version and are deterministic. */
     public static Weights weights(long version) {
         return Weights.random(SHAPE, 40 + version);
     }
 
-    /** Publishes a version, as a learner does, and waits until the feed knows it. */
+    /** Publishes a version like a learner, and waits until the feed has it. */
     public void publish(long version, long rolloutsConsumed) {
         Weights weights = weights(version);
         learner.beginTransaction();
@@ -141,7 +141,7 @@ public final class TestRun implements AutoCloseable {
         return producer;
     }
 
-    /** Commits the offsets behind these requests for the generators' group, as a generator that answered them. */
+    /** Commits the offsets after these requests for the generators' group, like a generator that answered them. */
     public void answered(List<ConsumerRecord<byte[], byte[]>> requests) {
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
         requests.forEach(request -> offsets.merge(
@@ -166,7 +166,7 @@ public final class TestRun implements AutoCloseable {
         return read(topic, (consumer, records) -> enough.test(records));
     }
 
-    /** Everything that is committed on a topic by now, which is all where nobody writes to it any more. */
+    /** All committed records of a topic, which is complete if there are no writers. */
     public List<ConsumerRecord<byte[], byte[]>> committed(String topic) {
         Map<TopicPartition, Long> ends = new HashMap<>();
         return read(topic, (consumer, records) -> {

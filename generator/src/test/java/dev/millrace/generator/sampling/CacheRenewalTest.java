@@ -43,7 +43,7 @@ class CacheRenewalTest {
 
     private final List<Weights> versions = List.of(Weights.random(SHAPE, 41), Weights.random(SHAPE, 42));
 
-    /** What another thread would do, when the test says so. */
+    /** Work of another thread, triggered by the test. */
     private final Deque<Runnable> beside = new ArrayDeque<>();
 
     private final List<RunningSequence> finished = new ArrayList<>();
@@ -168,7 +168,7 @@ class CacheRenewalTest {
             answers.set(true);
             while (batcher.active() > 0) {
                 batcher.renew(versions.get(1), 1);
-                advance(batcher, 1); // which hears that it has answered; nobody samples with version 0 any more
+                advance(batcher, 1); // which gets the answer; version 0 is no longer used
             }
             List<VersionSpan> spans = slow.spans().toRecords(slow.length());
             assertThat(spans).containsExactly(new VersionSpan(0L, 0, length), new VersionSpan(1L, length, 60));

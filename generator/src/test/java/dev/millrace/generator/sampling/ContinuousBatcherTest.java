@@ -390,7 +390,7 @@ class ContinuousBatcherTest {
         }
     }
 
-    /** Answers only when it has been asked a few times more. */
+    /** Answers only after a few more calls. */
     private record Slow(Environment environment, int times) implements Environment {
         @Override
         public String name() {

@@ -50,7 +50,7 @@ class ResidentVersionsTest {
     /** Weights as they are published: at the sixth call, and at the fourteenth. */
     private final class Published implements ResidentVersions.Source {
         int newest;
-        long readOn = -1; // where nobody reads one ahead
+        long readOn = -1; // without read-ahead
 
         @Override
         public NewestWeights.Loaded current() {
@@ -64,7 +64,7 @@ class ResidentVersionsTest {
 
         @Override
         public void readOn(long version) {
-            readOn = readOn < 0 ? -1 : version; // of interest to nobody who does not read one ahead
+            readOn = readOn < 0 ? -1 : version; // only relevant for read-ahead
         }
 
         void at(int call) {
@@ -253,7 +253,7 @@ class ResidentVersionsTest {
         }
     }
 
-    /** Every part takes in prompts twice: before that it does not know how long that takes, and computes nothing at once. */
+    /** Every part takes in prompts twice: before that the duration is unknown, and nothing is computed at once. */
     private static void warm(SlotPool pool, ResidentVersions resident) {
         Deque<RunningSequence> waiting = new ArrayDeque<>();
         for (int ordinal = 100; ordinal < 100 + 2 * SLOTS; ordinal++) {
@@ -267,7 +267,7 @@ class ResidentVersionsTest {
         }
     }
 
-    /** The same once more: on one thread, with versions at the same tokens, and everything standing still for them. */
+    /** Reference: on one thread, with versions at the same tokens, and sampling paused for them. */
     private Map<String, Sampled> again(GeneratorConfig config, Map<String, Sampled> rollouts) {
         Map<String, Sampled> found = new TreeMap<>();
         GeneratorConfig one = config.withSlots(16, config.capacityTokens(), config.tokensPerCall());

@@ -59,7 +59,7 @@ class RolloutSamplerTest {
     private final Weights weights = Weights.random(SHAPE, 1);
     private final RolloutSampler sampler = sampler(5);
 
-    /** A builder that copies a record asks whether its classes are trusted; the serde says so when it is loaded. */
+    /** Loads the serde, which marks the record classes as trusted for copying builders. */
     @BeforeAll
     static void trustRecords() {
         AvroSerde.of(PromptRequest.class, new InMemorySchemaRegistry());

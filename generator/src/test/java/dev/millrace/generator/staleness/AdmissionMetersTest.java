@@ -20,7 +20,7 @@ class AdmissionMetersTest {
     void shouldShowWhatWasReleasedAndWhatBecameOfIt() {
         samples.released(new AdmittedGroup("0-0", 4, 0, 1), 0);
         samples.left(new SampleName("0-0", 1));
-        samples.left(new SampleName("9-9", 0)); // nobody asked for it
+        samples.left(new SampleName("9-9", 0)); // not requested
         assertThat(gauge("released.samples")).as("before it is shown").isZero();
         meters.show(samples, 2);
         assertThat(gauge("released.samples")).isEqualTo(4);

@@ -52,7 +52,7 @@ class ReleaseAgesTest {
         ages.begin(Map.of(ONE, 7L));
         ages.overdue(List.of(first), 0);
         ages.ended(Map.of(ONE, 20L, TWO, 30L));
-        ages.overdue(List.of(first), 10); // what is released from here on has its rollouts behind these
+        ages.overdue(List.of(first), 10); // later releases have their rollouts after these
         ages.ended(Map.of(ONE, 21L, TWO, 31L));
         ages.overdue(List.of(first, second), 20);
         assertThat(ages.floorOf("0-0")).isEqualTo(Map.of(ONE, 7L));

@@ -83,7 +83,7 @@ class ReleasedSamplesTest {
         }
         samples.batched(batch(0, 0));
         samples.batched(batch(0, 0)); // a copy
-        samples.batched(batch(1_000_000, 1)); // nobody made it
+        samples.batched(batch(1_000_000, 1)); // unknown sample
         samples.consumedThrough(0);
         samples.batched(batch(0, 2)); // its id was consumed
         assertThat(samples.underWay()).isEqualTo(8);

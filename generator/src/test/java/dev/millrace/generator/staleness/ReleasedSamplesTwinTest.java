@@ -115,7 +115,7 @@ class ReleasedSamplesTwinTest {
                         real.requestRedriven(name.groupId());
                         twin.ofGroup(group, State.REFUSED, State.UNDER_WAY);
                     }
-                    case 7 -> { // released once more, which settles nothing
+                    case 7 -> { // released again, which settles nothing
                         real.quarantined(name);
                         real.becomesDue(name.groupId());
                         Optional<AdmittedGroup> due = real.takeDue();

@@ -349,7 +349,7 @@ class StalenessControllerIT {
         try (StalenessController admission = admission(0, meters)) {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             assertReleased(2);
-            for (int i = 0; i < 64; i++) { // a burst under names that nobody released
+            for (int i = 0; i < 64; i++) { // a burst with unreleased names
                 refusedOf(rollout, "0-7000/" + i, "log-probs");
             }
             awaitGauge(meters, "quarantined.generators", 1);
@@ -427,7 +427,7 @@ class StalenessControllerIT {
             assertThat(run.connection().alarms().standing("samples-lost")).isZero();
 
             List<ConsumerRecord<byte[], byte[]>> all = run.await(prompts, found -> found.size() >= 3);
-            run.answered(all); // and is lost once more
+            run.answered(all); // and is lost again
             awaitGauge(meters, "released.again.samples", 8);
             Alarm alarm = awaitAlarm("samples-lost");
             assertThat(alarm.subject()).isEqualTo(prompts + "-" + elsewhere.partition());
@@ -470,7 +470,7 @@ class StalenessControllerIT {
                 .filter(record -> new String(record.key(), StandardCharsets.UTF_8).equals("0-0"))
                 .findFirst()
                 .orElseThrow();
-        another.lies(firstOne.partition(), firstOne.offset()); // where the request of another group lies now
+        another.lies(firstOne.partition(), firstOne.offset()); // the offset now has another group's request
         for (AdmittedGroup group : List.of(beyond, another)) {
             Admission entry = new Admission(run.connection().run().runId(), 0, group.record(), null, null);
             run.write(table, group.groupId(), run.bytes(Admission.class, table, entry));
@@ -580,7 +580,7 @@ class StalenessControllerIT {
                         .build());
     }
 
-    /** As the topology refuses a rollout, and says of how many records of its generator it is one. */
+    /** Refuses a rollout like the topology, with the record count of its generator. */
     private void refusedOf(byte[] rollout, String rolloutId, String reason) {
         deadLetter(
                 run.connection().topics().rollouts(),
@@ -597,7 +597,7 @@ class StalenessControllerIT {
         Awaited.until(name + " is " + value, () -> gauge(meters, name) == value);
     }
 
-    /** What a sick or a hostile program writes: not one of these is about a sample that is under way. */
+    /** Records of a broken or hostile program, none of which is about a sample in flight. */
     private void forge() {
         String rollouts = run.connection().topics().rollouts();
         for (int i = 0; i < 512; i++) { // the samples are under way, the records lie where nothing of them belongs

@@ -15,11 +15,11 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.function.Function;
 
-/** A server on loopback that answers every question by a function, and remembers what it was asked. */
+/** A loopback server that answers requests with a function and records them. */
 public final class AnsweringServer implements AutoCloseable {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /** What it says. */
+    /** Its answer. */
     public record Said(int status, String body) {
         public static Said ok(String body) {
             return new Said(200, body);

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/** A response that grows by what the policy writes and by what its episode says to that, as in a generator's slot. */
+/** A response that grows by tokens of the policy and of its episode, as in a generator's slot. */
 final class PlayedResponse implements Transcript {
     private final Episode episode;
     private final List<Integer> tokens = new ArrayList<>();
@@ -23,7 +23,7 @@ final class PlayedResponse implements Transcript {
         heard();
     }
 
-    /** The policy writes; the episode is asked after each token. */
+    /** Appends tokens of the policy and calls the episode after each. */
     PlayedResponse writes(int... written) {
         for (int token : written) {
             assertThat(isOver).isFalse();

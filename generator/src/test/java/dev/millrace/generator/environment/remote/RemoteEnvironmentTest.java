@@ -86,7 +86,7 @@ class RemoteEnvironmentTest {
         }
     }
 
-    /** It says itself that it has taken a turn twice. */
+    /** Reports that it received a turn twice. */
     @Test
     void shouldFailWhereATurnWasTakenTwice() {
         AtomicInteger turns = new AtomicInteger();
@@ -166,7 +166,7 @@ class RemoteEnvironmentTest {
 
     @Test
     void shouldLoseOnlyTheEpisodesOfAProcessThatDies(@TempDir Path folder) throws Exception {
-        // dies when it is told a turn of two tokens
+        // dies on a turn of two tokens
         String dies = script(folder, "case \"$line\" in *'\"tokens\":[4,5,10]'*) exit 9;; esac; answer \"$id\" \"$n\"");
         RemoteEnvironment settings = command("exec /bin/sh " + dies, PATIENT_MS);
         PlayedResponse first = new PlayedResponse(episode(settings));
