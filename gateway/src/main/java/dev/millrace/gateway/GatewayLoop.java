@@ -165,7 +165,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         Set<ReleasedSample> finishing = new HashSet<>();
         notWritten.forEach(end -> finishing.add(end.session().sample()));
         for (SessionEnding end : List.copyOf(fresh)) {
-            if (!sessions.isOpen(end.session())) { // its prompt went to another gateway meanwhile
+            if (!sessions.isOpen(end.session())) { // its prompt moved to another gateway meanwhile
                 fresh.remove(end);
                 moved(end);
             } else if (end.rollout() != null
@@ -375,8 +375,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                     readBack.remove(partition);
                 }
             }
-            // of two that play one sample the opening of one was not acknowledged: nobody asks it anything, and it ends
-            // after its time
+            // of two that play one sample the opening of one was not acknowledged: it receives no calls and times out
             List<List<SessionEvent>> played = here.values().stream()
                     .filter(events ->
                             isOpen(events) && !over.contains(events.get(0).getSampleIndex()))

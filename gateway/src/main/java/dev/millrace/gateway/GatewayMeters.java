@@ -6,7 +6,7 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.util.Locale;
 
-/** What a gateway counts. Thread-safe. */
+/** Meters of a gateway. Thread-safe. */
 final class GatewayMeters {
     private final MeterRegistry registry;
     private final Counter turns;
@@ -28,7 +28,7 @@ final class GatewayMeters {
                 .description("turns that were acknowledged")
                 .register(registry);
         this.branches = Counter.builder("millrace.gateway.branches")
-                .description("turns that do not go on from the newest one of their session")
+                .description("turns that do not continue the newest one of their session")
                 .register(registry);
         this.rollouts = Counter.builder("millrace.gateway.rollouts")
                 .description("rollouts of sessions that were committed")

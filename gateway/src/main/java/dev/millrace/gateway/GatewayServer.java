@@ -93,7 +93,7 @@ final class GatewayServer implements AutoCloseable {
                     "gateway.port " + config.port() + " on " + config.host() + " cannot be opened: " + e.getMessage(),
                     e);
         }
-        // calls, as many bodies next to them, and clients that have not sent that much yet
+        // calls, as many bodies, and clients that have not sent a full request
         this.threads = new RequestThreads("gateway", 2 * config.calls() + MOST_UNREAD, null);
         this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
         server.setExecutor(threads);
@@ -330,7 +330,7 @@ final class GatewayServer implements AutoCloseable {
             AnswerStream answer, CompletableFuture<List<PlayedTurn>> played) {
         try {
             while (true) {
-                boolean isOver = played.isDone(); // before looking, so that nothing is overlooked
+                boolean isOver = played.isDone(); // before checking, so that no event is missed
                 AnswerStream.Tokens next =
                         isOver ? answer.handed().poll() : answer.handed().poll(STREAM_POLL_MS, TimeUnit.MILLISECONDS);
                 if (next != null || isOver) {

@@ -3,7 +3,7 @@ package dev.millrace.gateway;
 import dev.millrace.log.SecretText;
 
 /**
- * With what listeners speak TLS: a certificate and its key in PEM, or both in a key store. Nothing of it is no TLS.
+ * TLS of the listeners: a certificate and its key in PEM, or both in a key store. Empty disables TLS.
  *
  * @param certificate PEM file of the certificate chain; empty for none
  * @param key PEM file of the PKCS#8 key, may be the same file; empty for none

@@ -92,7 +92,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
                     free.release();
                 }
             });
-        } catch (RejectedExecutionException | OutOfMemoryError e) { // closed, or no thread is to be had
+        } catch (RejectedExecutionException | OutOfMemoryError e) { // closed, or no thread is available
             end(request);
             free.release();
             throw e;
@@ -103,7 +103,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
     public void read() {
         synchronized (unread) {
             if (!unread.remove(CURRENT.get())) {
-                Thread.interrupted(); // it was to be closed, and its end came first
+                Thread.interrupted(); // it ended before it could be closed
             }
         }
     }

@@ -339,7 +339,7 @@ final class SessionDesk {
         VerifiedReward judged;
         try {
             judged = branch.judged();
-        } catch (RuntimeException e) { // it stays open: the agent may ask again, or say the reward itself
+        } catch (RuntimeException e) { // it stays open: the agent may retry, or send the reward itself
             throw RefusedCallException.notNow(
                     "not_judged",
                     "the run's own reward cannot judge the session: " + e.getMessage()

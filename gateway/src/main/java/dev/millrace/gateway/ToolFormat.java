@@ -33,7 +33,7 @@ enum ToolFormat {
                 calls.add(call.get());
                 at = text.indexOf(OPEN, end);
                 if (at < 0 && !text.substring(end + CLOSE.length()).isBlank()) {
-                    return Optional.empty(); // text behind the calls would be lost
+                    return Optional.empty(); // text after the calls would be lost
                 }
             }
             return calls.isEmpty()

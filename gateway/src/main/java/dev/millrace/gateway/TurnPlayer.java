@@ -226,7 +226,7 @@ final class TurnPlayer {
             Thread.currentThread().interrupt();
             throw RefusedCallException.notNow("closing", "the gateway is being closed");
         } finally {
-            asked.forEach(each -> each.cancel(false)); // those that nobody waits for any more
+            asked.forEach(each -> each.cancel(false)); // abandoned ones
         }
     }
 

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The listener, with nobody behind it: what it refuses gets no further. */
+/** The listener without a handler: refused requests get no further. */
 @Timeout(300)
 class GatewayServerTest {
     private static final ObjectMapper JSON = new ObjectMapper();

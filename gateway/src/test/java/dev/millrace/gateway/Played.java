@@ -73,7 +73,7 @@ final class Played {
         return new Session(SessionId.of(2, 5, 1), new ReleasedSample(prompt("g", 5, 2), 1), "walker", 100);
     }
 
-    /** One whose rewards are to be had only while the judge is there. */
+    /** A task whose rewards are available only while the judge runs. */
     static Session session(BooleanSupplier isJudgeThere) {
         Environment judged = new Counts() {
             @Override

@@ -27,7 +27,7 @@ class SessionTest {
         Played.answer(session, Played.chat("{'role': 'user', 'content': 'a'}"), "yes$");
         session.restored(7, 1);
         Played.answer(session, Played.chat("{'role': 'user', 'content': 'b'}"), "no$");
-        session.add(late); // by whom it was before, which had not heard that it is over
+        session.add(late); // by the previous owner, which does not know that it ended
         assertThat(session.turns()).extracting(turn -> turn.record().getTurn()).containsExactly(0, 1, Session.NUMBERS);
     }
 }

@@ -10,7 +10,7 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * The engine that a generator or gateway samples with, where that is another program's.
+ * The external engine of a generator or gateway.
  *
  * @param kind {@code own}, {@code vllm} or {@code sglang}; the other keys are for the last two
  * @param url base URL without {@code /v1}, such as {@code http://127.0.0.1:8000}

@@ -92,7 +92,7 @@ final class PolicyProbe implements AutoCloseable {
         int prompt = Math.min(PROMPT_TOKENS, capacityTokens / 2);
         int each = Math.max(1, Math.min(capacityTokens - prompt, config.probeTokens() / TEMPERATURES.length));
         int asked =
-                Math.max(1, config.probeTokens() / (each * TEMPERATURES.length)); // small slots are asked more often
+                Math.max(1, config.probeTokens() / (each * TEMPERATURES.length)); // small slots are probed more often
         double declared = 0;
         double other = 0;
         int tokens = 0;

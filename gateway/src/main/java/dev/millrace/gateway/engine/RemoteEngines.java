@@ -313,7 +313,7 @@ public final class RemoteEngines {
             }
             switch (engine.kind()) {
                 case AWAY -> {
-                    weights.lose(); // who comes back may have begun anew
+                    weights.lose(); // a reconnected engine may have restarted
                     awayWith(engine);
                 }
                 case UNTRUE -> {
@@ -356,7 +356,7 @@ public final class RemoteEngines {
                 weights.update(wanted);
                 awaySinceNanos = -1;
             } catch (EngineException e) {
-                weights.lose(); // half an update is none: what is under way may be of anything
+                weights.lose(); // a partial update has an unknown state: answers in progress may be of any version
                 List<Turn> underWay = List.copyOf(running);
                 running.clear();
                 underWay.forEach(RemoteTurnEngine::giveUp);
@@ -506,7 +506,7 @@ public final class RemoteEngines {
             return isLost;
         }
 
-        /** The engine may have restarted, or have half an update. */
+        /** The engine may have restarted, or have a partial update. */
         void lose() {
             isLost = true;
         }

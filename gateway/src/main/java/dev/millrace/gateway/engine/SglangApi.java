@@ -86,7 +86,7 @@ final class SglangApi implements EngineApi {
         body.put("return_logprob", true).put("stream", false).put("extra_key", "millrace-" + label);
         body.set("input_ids", VllmApi.ids(order.promptTokens()));
         ObjectNode parameters = body.putObject("sampling_params");
-        parameters // everything by name, or the model's generation_config.json would decide
+        parameters // everything explicit, or the model's generation_config.json would decide
                 .put("n", 1)
                 .put("max_new_tokens", sampling.getMaxTokens())
                 .put("temperature", sampling.getTemperature())
@@ -96,7 +96,7 @@ final class SglangApi implements EngineApi {
                 .put("repetition_penalty", 1.0)
                 .put("presence_penalty", 0.0)
                 .put("frequency_penalty", 0.0)
-                .put("ignore_eos", order.stopTokens().isEmpty()) // it would ignore stop_token_ids, too
+                .put("ignore_eos", order.stopTokens().isEmpty()) // it would also ignore stop_token_ids
                 .put("skip_special_tokens", false)
                 .put("no_stop_trim", true);
         if (!order.stopTokens().isEmpty()) {

@@ -45,8 +45,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * A server that speaks as another engine does, as far as that is documented, and has Millrace's own engine behind it: what it samples
- * and its log-probs are real. It refuses fields that it does not know and calls that come in the wrong order, and notes both.
+ * A double of an external engine's documented API over Millrace's own engine, so samples and log-probs are real. It
+ * refuses fields that it does not know and calls that come in the wrong order, and notes both.
  */
 public abstract class EngineDouble implements AutoCloseable {
     static final ObjectMapper JSON = new ObjectMapper();
@@ -54,11 +54,11 @@ public abstract class EngineDouble implements AutoCloseable {
     /** Current fault. */
     public enum Fault {
         NONE,
-        /** It dies when weights are loaded: connections are cut, and it is {@link #startAgain started again} by nobody. */
+        /** Dies when weights are loaded: closes connections, and is not {@link #startAgain started again}. */
         DIES_IN_UPDATE,
         /** It takes the label of new weights and keeps the old ones. */
         KEEPS_WEIGHTS,
-        /** It says another version than it has. */
+        /** Reports a wrong version. */
         SAYS_ANOTHER_VERSION,
         /** All log-probs are 0. */
         ZERO_LOG_PROBS,
@@ -70,9 +70,9 @@ public abstract class EngineDouble implements AutoCloseable {
         LACKS_A_LOG_PROB,
         /** It has another prompt than it was given. */
         REWRITES_PROMPTS,
-        /** It ends answers without a result, as for want of memory. */
+        /** Ends answers without a result, as if out of memory. */
         GIVES_UP,
-        /** It does not say which version sampled what. */
+        /** Reports no versions. */
         NAMES_NO_VERSIONS
     }
 
@@ -172,7 +172,7 @@ public abstract class EngineDouble implements AutoCloseable {
         notifyAll();
     }
 
-    /** It is gone: connections are cut, and what was under way with them. */
+    /** Dies: closes connections and aborts work in progress. */
     public synchronized void die() {
         isDown = true;
         life++;
@@ -295,7 +295,7 @@ public abstract class EngineDouble implements AutoCloseable {
         return running;
     }
 
-    /** Takes up what lies there. */
+    /** Loads the weights in the folder. */
     void load(String path) {
         requirePaused("loaded");
         if (fault == Fault.DIES_IN_UPDATE) {
@@ -445,7 +445,7 @@ public abstract class EngineDouble implements AutoCloseable {
         threads.shutdownNow();
     }
 
-    /** What is behind doubles of one shape: its graphs take longer to compile than a test takes otherwise. */
+    /** Engine shared by doubles of one shape: compiling its graphs takes longer than a test. */
     private static final class RealEngine {
         static final Map<DecoderShape, RealEngine> BY_SHAPE = new ConcurrentHashMap<>();
 

@@ -52,7 +52,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Against doubles that speak as the engines' documentation has it, over HTTP, with log-probs of a real engine. */
+/** Against doubles of the engines' documented HTTP APIs, with log-probs of a real engine. */
 @Timeout(300)
 class RemoteTurnEngineTest {
     private static final int CAPACITY = 40;
@@ -323,7 +323,7 @@ class RemoteTurnEngineTest {
         EngineDouble other = started(EngineKind.VLLM, EngineLogProbs.PROCESSED);
         RemoteTurnEngine engine = engine(EngineKind.VLLM, other, WeightUpdate.DRAIN, CacheOnSwap.RECOMPUTE);
         answer(engine, order(1, 1, List.of(), 0));
-        other.startAgain(); // with its checkpoint, and nobody has seen it go
+        other.startAgain(); // with its checkpoint, and its removal is unnoticed
 
         assertThatThrownBy(() -> answer(engine, order(1, 3, List.of(), 0)))
                 .hasMessageContaining("its weights are of version 'default', and loaded were [0]");

@@ -8,7 +8,7 @@ import dev.millrace.policy.weights.Weights;
 import java.util.Map;
 import java.util.Set;
 
-/** Speaks as SGLang's server. */
+/** Double of SGLang's server. */
 public final class SglangDouble extends EngineDouble {
     private static final Map<String, Double> NEUTRAL = Map.of(
             "n", 1.0,

@@ -9,7 +9,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 
-/** Speaks as {@code vllm serve --enable-scale-out} with {@code VLLM_SERVER_DEV_MODE=1}. */
+/** Double of {@code vllm serve --enable-scale-out} with {@code VLLM_SERVER_DEV_MODE=1}. */
 public final class VllmDouble extends EngineDouble {
     private static final Set<String> SAMPLING = Set.of(
             "n",

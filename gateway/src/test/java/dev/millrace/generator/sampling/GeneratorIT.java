@@ -372,7 +372,7 @@ class GeneratorIT {
     }
 
     /**
-     * A fixed answer whose environment says nothing before it may.
+     * A fixed answer whose environment waits for permission.
      *
      * @param held counts the samples that it has let wait
      */
@@ -564,7 +564,7 @@ class GeneratorIT {
             RunningRole killed = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole successor = new RunningRole("second", second::run, second::stop);
-            assertThat(killed.awaitEnd()).hasMessageContaining("has taken over"); // the group says it, or the log
+            assertThat(killed.awaitEnd()).hasMessageContaining("has taken over"); // by the group or the log
 
             Set<String> expected = new TreeSet<>();
             for (int ordinal = 0; ordinal < 120; ordinal++) {
@@ -584,7 +584,7 @@ class GeneratorIT {
         }
     }
 
-    /** By such a clock no time ever passes: nothing would be due, and who is not heard of is forgotten. */
+    /** With such a clock no time passes: nothing is due, and silent servers expire. */
     @Test
     void shouldCommitAndBeHeardOfUnderAClockThatIsSetBackAllTheTime() {
         run.publish(0, 0);
@@ -699,7 +699,7 @@ class GeneratorIT {
                                 new Quarantine(generatorId, 1L, "refused-records", "a test wants it so"))));
     }
 
-    /** It has seen that it is to stand aside: the group no longer has it. */
+    /** It has left the group. */
     private void awaitIdle() {
         String group = run.connection().group("generator");
         try (Admin admin = Admin.create(run.connection().admin())) {
@@ -1004,7 +1004,7 @@ class GeneratorIT {
         }
     }
 
-    /** With an environment that says nothing before it may. */
+    /** With an environment that waits for permission. */
     private Generator held(GeneratorConfig config, BooleanSupplier answers, AtomicInteger held) {
         return new Generator(
                 new RoleContext(run.connection(), run.feed(), meters, Clock.systemUTC()),
