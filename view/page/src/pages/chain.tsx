@@ -10,7 +10,7 @@ export function ChainPage(props: PageProps) {
   return id !== null ? <OfRollout {...props} id={id} /> : <OfBatch {...props} />;
 }
 
-/** One box of the chain: what happened, where its record lies, and the record itself when it is asked for. */
+/** One box of the chain: the event, the position of its record, and the record on demand. */
 function Box(props: { path: string; title: string; place?: string | undefined; time?: number; after?: number; children?: any }) {
   const [isOpen, open] = useState(false);
   const record = useAnswer(isOpen && props.place ? `${props.path}/record?place=${encodeURIComponent(props.place)}` : null);

@@ -20,7 +20,7 @@ interface End {
   oldest_ms: number;
 }
 
-/** Of a label in the flow: the width of a character, and how many the count and its share take. */
+/** Widths of a flow label: of a character, and in characters of the count with its share. */
 const CHARACTER = 7;
 const SHARE = 16;
 
@@ -123,7 +123,7 @@ function Check({ path, facts }: { path: string; facts: any }) {
   );
 }
 
-/** From what was generated to what became of it, widths by counts. */
+/** From generated rollouts to their outcomes, widths by counts. */
 function Flow({ ends, run }: { ends: End[]; run: string }) {
   const width = 900;
   const nodes: { name: string; key: string; look: number; href: string }[] = [{ name: "generated", key: "generated", look: 6, href: address(run, "rollouts") }];

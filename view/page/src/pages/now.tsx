@@ -8,7 +8,7 @@ import { column, stages, useSteps, value } from "../steps";
 import { ReportSection, ReportVerdict, type SectionOf } from "./report";
 import type { PageProps } from "../main";
 
-/** The doctor reads the whole log; up to so many offsets it runs unasked. */
+/** The doctor reads the whole log; up to this many offsets it runs by itself. */
 const DOCTOR_UNASKED = 400_000;
 
 export function NowPage({ run, news, facts }: PageProps) {
@@ -454,7 +454,7 @@ const HEALTH: Record<string, Health> = { broken: "ill", sick: "ill", weak: "look
 
 function Diagnosis({ path, index, isArchived }: { path: string; index: { end: number; whole: boolean } | null; isArchived: boolean }) {
   const [asked, ask] = useState(isSaved ? 1 : 0);
-  const isShort = index?.whole === true && index.end < DOCTOR_UNASKED; // how long a run is, is not known before
+  const isShort = index?.whole === true && index.end < DOCTOR_UNASKED; // a run's length is unknown until now
   useEffect(() => {
     if (isShort) {
       ask((n) => Math.max(1, n));

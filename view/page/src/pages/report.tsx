@@ -1,4 +1,4 @@
-// A report: what was asked and answered first, then tables and charts over the one report model of all commands.
+// A report: question and answer first, then tables and charts, over the report model shared by all commands.
 import { useState } from "preact/hooks";
 import { Chart, type Line } from "../parts/chart";
 import { Copy, Mark, Section, type Health } from "../parts/basics";
@@ -79,7 +79,7 @@ function titled(axis: Axis): string {
   return axis.name && axis.unit ? `${axis.name}, ${axis.unit}` : axis.name || axis.unit;
 }
 
-/** What it comes to, in a line, with the number that it rests on. */
+/** The conclusion in a line, with its number. */
 export function ReportVerdict({ of }: { of: NonNullable<ReportOf["conclusion"]> }) {
   const health = HEALTH[of.health] ?? "none";
   return (
@@ -137,7 +137,7 @@ function ReportTable({ of }: { of: TableOf }) {
   );
 }
 
-/** Every series has places of its own; a chart has those of all of them, and where a series has none it has no gap either. */
+/** Merges the x values of all series; a series without a value at one of them has no gap there. */
 function aligned(of: ChartOf, names: string[]): { x: number[]; lines: Line[] } {
   const holds = (axis: Axis, value: Maybe): value is number => value !== null && value !== undefined && (!axis.log || value > 0);
   const places = new Set<number>();
@@ -220,7 +220,7 @@ export function ReportSection({ of, names, group = "report" }: { of: SectionOf; 
   return of.closed ? <Closed title={of.title || "Details"}>{body}</Closed> : of.title ? <Section title={of.title}>{body}</Section> : <section>{body}</section>;
 }
 
-/** Drawn once it is open: a chart in a closed box has no width. */
+/** Drawn when opened: a chart in a closed box has no width. */
 function Closed({ title, children }: { title: string; children: any }) {
   const [open, set] = useState(false);
   return (
@@ -231,7 +231,7 @@ function Closed({ title, children }: { title: string; children: any }) {
   );
 }
 
-/** Names of series in the order in which charts first show them: one name has one look everywhere. */
+/** Names of series in the order of their first chart: a name has the same style everywhere. */
 export function seriesNames(sections: SectionOf[]): string[] {
   return [...new Set(sections.flatMap((s) => s.charts).flatMap((c) => c.series).filter((s) => s.style !== "REFERENCE").map((s) => s.name))];
 }

@@ -1,4 +1,4 @@
-// The reports that commands have written, of one run or of all, and each as the page that it is.
+// Reports of one run or of all runs, each opened as its own page.
 import { useAnswer } from "../api";
 import { Mark, Problem, type Health } from "../parts/basics";
 import { clock } from "../numbers";

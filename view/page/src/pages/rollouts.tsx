@@ -199,7 +199,7 @@ export function beginning(text: string, most: number): string {
   return flat.length > most ? `${flat.slice(0, most - 1).join("")}…` : flat.join("");
 }
 
-/** Its last characters, where a prompt has its question. */
+/** The last characters of a text; a prompt usually ends with its question. */
 export function ending(text: string, most: number): string {
   const flat = [...line(text)];
   return flat.length > most ? `…${flat.slice(1 - most).join("")}` : flat.join("");
@@ -252,7 +252,7 @@ function One({ run, route, id }: PageProps & { id: string }) {
             {data.advantage !== undefined ? `, advantage ${number(data.advantage)}` : ""}
           </p>
           <Tokens data={data} way={way} onWay={by} />
-          <Section title="Its group, side by side" about="Samples of one prompt are compared with each other. Tick some to read them beside this one.">
+          <Section title="Its group, side by side" about="Samples of one prompt are compared with each other. Select some to read them next to this one.">
             <div class="scroll">
               <table class="list">
                 <thead>

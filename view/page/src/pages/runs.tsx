@@ -151,7 +151,9 @@ function useCourses(names: string[]): Record<string, { course: any; problem: str
   return courses;
 }
 
-/** All runs on one axis; a run has no place behind its last step: each value where its own step, second or token count is nearest below. */
+/**
+ * All runs on one axis, up to each run's last step: a value is taken at the nearest lower step, second or token count.
+ */
 export function overlay(runs: { name: string; course: any }[], metric: string, over: string) {
   const axes = runs.map(({ course }) => {
     const first = course.started_at_ms[0] ?? course.finished_at_ms[0];

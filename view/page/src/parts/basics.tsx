@@ -6,7 +6,7 @@ export type Health = "ok" | "look" | "ill" | "none";
 const MARKS: Record<Health, string> = { ok: "●", look: "▲", ill: "✖", none: "○" };
 const WORDS: Record<Health, string> = { ok: "fine", look: "worth a look", ill: "needs attention", none: "not known" };
 
-/** A colour, a form and a word, so that none of them is needed alone. */
+/** A colour, a shape and a word, so that none is needed alone. */
 export function Mark({ health }: { health: Health }) {
   return (
     <span class={`mark ${health}`} role="img" aria-label={WORDS[health]} title={WORDS[health]}>

@@ -10,11 +10,11 @@ export interface Line {
   /** Ends of an interval around each value, drawn as a band. */
   low?: Maybe[];
   high?: Maybe[];
-  /** Which colour, dash and marker; its place in the list unless said. */
+  /** Index of colour, dash and marker; by default the position in the list. */
   look?: number;
-  /** Joined unless said; a reference is what the others are held against: thin and grey. */
+  /** Joined by default; a reference line is thin and grey. */
   style?: "line" | "points" | "reference";
-  /** Where a value is undefined, as opposed to null, the line has no place, and no gap either. */
+  /** An undefined value, unlike null, makes no gap in the line. */
   sparse?: boolean;
 }
 
@@ -25,18 +25,18 @@ export interface Rule {
 
 interface Props {
   title: string;
-  /** What the numbers mean, in a sentence. */
+  /** Meaning of the numbers, in a sentence. */
   about?: string;
   x: number[];
   xLabel: string;
-  /** Under the axis; nothing unless said. */
+  /** Label under the axis; empty by default. */
   xTitle?: string;
   xLog?: boolean;
   lines: Line[];
   rules?: Rule[];
-  /** Places on the x axis where something happened. */
+  /** Events on the x axis. */
   marks?: Rule[];
-  /** The least range of the y axis. */
+  /** Smallest range of the y axis. */
   from?: number;
   to?: number;
   log?: boolean;
@@ -46,7 +46,7 @@ interface Props {
   /** Charts of one group have one cursor. */
   group?: string;
   onPick?: (index: number) => void;
-  /** What the legend shows while no cursor is set: the mean over all places unless said, or each line's last value. */
+  /** Legend without a cursor: by default the mean over all points, or each line's last value. */
   rest?: "last";
 }
 
@@ -54,7 +54,10 @@ const FONT = "12px system-ui, sans-serif";
 const GAP = 14;
 const NO_LINES: Rule[] = [];
 
-/** The lines that a chart draws, no two in one colour: of more than there are colours only the highest, the lowest and the recorded, by their means. */
+/**
+ * Selects the lines to draw, each in its own colour: with too many lines only the highest, the lowest and the recorded
+ * ones, by mean.
+ */
 export function drawn(all: Line[]): Line[] {
   const own = all.filter((line) => line.style !== "reference");
   let lines = all;
@@ -80,7 +83,7 @@ export function drawn(all: Line[]): Line[] {
   });
 }
 
-/** A line's value at a place; a line with places of its own has its newest one up to there. */
+/** A line's value at an x; a line with other x values has its newest one up to there. */
 export function valueAt(line: Line, place: number): Maybe {
   let at = place;
   while (line.sparse && at > 0 && line.values[at] === undefined) {
@@ -310,10 +313,10 @@ function range(props: Props, low: number | null, high: number | null): [number, 
     to = from + (from === 0 ? 1 : Math.abs(from) * 0.1);
   }
   if (props.from !== undefined && from < props.from && props.from - from < 0.05 * (to - props.from)) {
-    from = props.from; // the noise of an estimate, not a value below what there can be
+    from = props.from; // noise of an estimate, not an impossible value
   }
   const step = round((to - from) / 4);
-  // a change of a few per cent is not blown up to the full height
+  // do not stretch a change of a few per cent to the full height
   return [Math.floor(from / step + 1e-9) * step, Math.ceil(to / step - 1e-9) * step];
 }
 
@@ -389,7 +392,7 @@ function rules(u: uPlot, all: Rule[], text: string, muted: string, narrow: boole
   ctx.fillStyle = narrow ? muted : text;
   ctx.textAlign = "left";
   ctx.textBaseline = "alphabetic";
-  ctx.strokeStyle = cssValue("--ground"); // a curve may run behind the words
+  ctx.strokeStyle = cssValue("--ground"); // a curve may run behind the label
   ctx.lineWidth = 3 * ratio;
   ctx.setLineDash([]);
   const taken: number[] = [];

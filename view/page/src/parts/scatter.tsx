@@ -1,4 +1,4 @@
-// Points of two numbers, by what became of the rollout: a colour and a form each; the keyboard walks along x.
+// Scatter plot with a colour and a shape per outcome; the keyboard moves along x.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { color, cssValue } from "../colors";
 import { number, short } from "../numbers";
@@ -55,7 +55,10 @@ function draw(context: CanvasRenderingContext2D, look: number, x: number, y: num
   context.stroke();
 }
 
-/** Where a value is drawn: whole numbers by up to a third beside their place, each rollout always by the same, so that equal ones do not cover each other. */
+/**
+ * Where a value is drawn: whole numbers by up to a third, each rollout always by the same amount, so that equal ones do
+ * not cover each other.
+ */
 export function jittered(value: number, id: string, salt: number, width: number): number {
   let hash = 2166136261 + salt;
   for (let i = 0; i < id.length; i++) {
@@ -65,7 +68,10 @@ export function jittered(value: number, id: string, salt: number, width: number)
   return value + (((hash ^ (hash >>> 13)) >>> 0) / 2 ** 32 - 0.5) * width;
 }
 
-/** How far values may be moved: two thirds of the step between whole numbers, a fortieth of the range where there are few others; 0 where there are many. */
+/**
+ * Jitter range: two thirds of the step between whole numbers, a fortieth of the range for few distinct values, 0 for
+ * many.
+ */
 export function jitter(values: number[]): number {
   const all = new Set(values);
   if (all.size < 1 || all.size === values.length) {
@@ -217,7 +223,7 @@ export function Scatter({ points, x, y, onPick }: Props) {
       />
       <p class="about">
         {y} over {x}
-        {apart[0] + apart[1] > 0 ? "; equal values are drawn beside each other" : ""}
+        {apart[0] + apart[1] > 0 ? "; equal values are drawn next to each other" : ""}
       </p>
     </figure>
   );

@@ -1,4 +1,5 @@
-// A rollout as text beside its token ids, coloured by a number or a decision about each token; what the environment wrote stands apart.
+// A rollout as text next to its token ids, coloured by a number or a decision about each token; what the environment
+// wrote stands apart.
 import { useState } from "preact/hooks";
 import { isDark } from "../colors";
 import { number } from "../numbers";

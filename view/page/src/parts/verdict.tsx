@@ -1,15 +1,18 @@
-// What a person wants to know first: is the run healthy, how stale is it, what did the corrections remove.
+// The summary: is the run healthy, how stale is it, what did the corrections remove.
 import type { Dict } from "../api";
 import { clock, count, mean, number, seconds, share, type Maybe } from "../numbers";
 import { column, stages, value } from "../steps";
 import { Mark, type Health } from "./basics";
 
-/** Steps that the sentences are about. */
+/** Number of steps behind the sentences. */
 export const WINDOW = 10;
-/** Where the doctor says that a person should look. */
+/** Thresholds shared with the doctor. */
 export const LOW_ESS = 0.3;
 export const STALLED_SECONDS = 120;
-/** A reward that has not risen by so much over half of at least so many steps stands still; the terminal judges so too. */
+/**
+ * Rise of the reward over the second half of the steps, and the steps needed, below which it counts as flat; the
+ * terminal uses the same.
+ */
 const RISE = 0.02;
 const FLAT_STEPS = 60;
 
@@ -35,7 +38,9 @@ export function rewardHealth(running: Maybe[], goal: Maybe): Health {
   return best > 0 && last < 0.7 * best ? "ill" : before !== null && before !== undefined && last < before - 0.02 ? "look" : "ok";
 }
 
-/** How much the running reward has risen a step over the last 20 or so of the given steps; null where it is flat, falls, or has too few steps. */
+/**
+ * Rise of the running reward per step over about the last 20 steps; null if it is flat, falls, or has too few steps.
+ */
 export function pace(steps: Dict[], running: Maybe[]): number | null {
   const first = Math.max(0, running.length - 21);
   const from = running.findIndex((value, i) => i >= first && typeof value === "number");
@@ -48,13 +53,16 @@ export function pace(steps: Dict[], running: Maybe[]): number | null {
   return rise > RISE ? rise / over : null;
 }
 
-/** How far a reward is from its goal and how fast it comes closer. */
+/** Distance of a reward from its goal, and its rate of approach. */
 export function goalText(at: number, goal: number, rise: number | null): string {
   const left = `So far ${number(at, 2)} of the goal ${goal}`;
   return rise === null ? left : `${left}, +${number(rise, 3)} a step, about ${count(Number(Math.ceil((goal - at) / rise).toPrecision(2)))} steps to go at this pace`;
 }
 
-/** Over how many steps, half of all, a reward below its goal has stood still; 0 where it has not, or where it is too early to say. */
+/**
+ * Number of steps, half of all, over which a reward below its goal was flat; 0 if it was not, or if it is too early to
+ * say.
+ */
 export function flatFor(running: Maybe[], goal: Maybe): number {
   const half = Math.floor(running.length / 2);
   const last = running.at(-1);
@@ -71,19 +79,19 @@ export function removedHealth(part: Maybe): Health {
   return part === null || part === undefined ? "none" : part > 0.5 ? "ill" : part > 0.25 ? "look" : "ok";
 }
 
-/** An interval over fewer prompts says next to nothing. */
+/** An interval over fewer prompts is meaningless. */
 export const FEW_PROMPTS = 10;
 
-/** Of how many prompts a held-out reward is, and what its interval is. */
+/** Number of prompts and interval of a held-out reward. */
 export function intervalText(prompts: number): string {
   const of = `${count(prompts)} ${prompts === 1 ? "prompt" : "prompts"}`;
   return prompts < FEW_PROMPTS ? `${of}: too few for an interval` : `${of}; the band is the interval of 95 % over them by Student's distribution, within [0, 1] where the rewards are`;
 }
 
-/** A server that was last heard so long before the newest step says nothing of the present. */
+/** A server without a heartbeat for this long before the newest step is outdated. */
 const SILENT_MS = 30_000;
 
-/** When a server was last heard, and whether that is so old that its row says nothing of the present. */
+/** Last heartbeat of a server, and whether it is outdated. */
 export function lastHeard(server: Dict, nowMs: number, newestStepMs: Maybe, isWhole: boolean): { text: string; isOld: boolean } {
   if (server.left) {
     return { text: "it has left", isOld: true };
@@ -128,7 +136,7 @@ function rewardAnswer(steps: Dict[], facts: any): Answer {
   return { health, text: `${facts.goal && typeof at === "number" ? goalText(at, facts.goal, null) : `The reward is ${number(at)}`}${moves}.` };
 }
 
-/** Everything by which the run is healthy or not; what is not fine first. */
+/** All health findings of the run, problems first. */
 function healthAnswers(steps: Dict[], facts: any, now: any, age: number | null, isRunning: boolean): Answer[] {
   const recent = steps.slice(-WINDOW);
   const answers = [rewardAnswer(steps, facts)];

@@ -1,4 +1,4 @@
-"""What the page costs beside a run: page_cost.py RUN_DIR [STEPS]
+"""What the page costs a live run: page_cost.py RUN_DIR [STEPS]
 
 Starts ./millrace train --view, asks what an open page asks, and says how much processor time the page's threads took between step 20 and the end.
 Linux alone: it reads /proc.

@@ -24,7 +24,7 @@ public sealed interface RunSource {
     /** The training folder; empty if unknown. */
     Optional<Path> folder();
 
-    /** Whether records may still be added. */
+    /** Returns whether records may still be added. */
     boolean mayGrow();
 
     /** Options that name the run in other commands. */

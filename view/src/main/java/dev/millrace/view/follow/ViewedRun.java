@@ -195,7 +195,7 @@ public final class ViewedRun implements AutoCloseable {
                     awaitGrowth();
                 }
                 while (!door.closeIfUnused() && !isStopped(LOOK_MS / 10)) {
-                    // who asks now has an answer of the old log, or none
+                    // requests until now get an answer of the old log, or none
                 }
             } catch (ConfigException
                     | RefusedRequestException
@@ -528,7 +528,7 @@ public final class ViewedRun implements AutoCloseable {
                     boolean isBehind = records.size() == FEW_RECORDS;
                     feed.take(records, true);
                     if (isSecond[0] && !isBehind) {
-                        isStopped(REST_MS); // the first look after a rest has what was fetched before it
+                        isStopped(REST_MS); // the first poll after a pause returns older fetches
                     }
                     isSecond[0] = !isSecond[0];
                     while (!lookedAt.getAsBoolean() && newest.hasReached(allEnds) && !isStopped(UNSEEN_MS)) {
@@ -570,7 +570,7 @@ public final class ViewedRun implements AutoCloseable {
                             if (System.nanoTime() - checkedAt[0] > LOOK_NANOS) {
                                 checkedAt[0] = System.nanoTime();
                                 if (!mayGrow.getAsBoolean()) {
-                                    return true; // its process has ended: read the rest with our own broker
+                                    return true; // its process has ended: read the rest through our own broker
                                 }
                                 if (lookedAt.getAsBoolean()) {
                                     ends.putAll(many.consumer().endOffsets(all));
@@ -645,7 +645,7 @@ public final class ViewedRun implements AutoCloseable {
             for (TopicPartition partition : partitions) {
                 read(partition, read, end);
                 if (stopped.getAsBoolean()) {
-                    return false; // what is not in has not been noted as being in
+                    return false; // unindexed records are not marked as indexed
                 }
                 RecordedRun.Range range = run.range(partition);
                 read += range.end() - range.from();
@@ -664,7 +664,7 @@ public final class ViewedRun implements AutoCloseable {
             RecordedRun.Range range = run.range(partition);
             long from = Math.max(range.from(), range.end() - newest);
             if (feed.position(partition).orElse(range.from()) >= from) {
-                return; // what is behind it comes first anyway
+                return; // later offsets come first anyway
             }
             List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
             try (RecordCursor cursor = run.read(partition, from)) {

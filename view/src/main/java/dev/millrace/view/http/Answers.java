@@ -145,7 +145,7 @@ public final class Answers {
         if (index == null || known == null) {
             return RunFacts.of(run).put("opening", true).toString();
         }
-        // an index that takes another's place counts from the beginning
+        // a replaced index counts from the beginning
         String key = run.source().name() + "/" + System.identityHashCode(index) + "/" + epochOf(known) + "/" + question
                 + query.values();
         return switch (question) {
@@ -511,7 +511,7 @@ public final class Answers {
     public static ObjectNode now(ViewedRun run, RunIndex index, int epoch, long nowMs) {
         ObjectNode json = RunFacts.of(run).put("now_ms", nowMs);
         index.read(
-                // what a gap precedes is not of the chain
+                // versions after a gap are not on the chain
                 "SELECT version, published_ms FROM version AS v WHERE epoch = ? AND NOT EXISTS"
                         + " (SELECT 1 FROM version WHERE epoch = v.epoch AND version = v.version + 1)"
                         + " ORDER BY version LIMIT 1",

@@ -10,7 +10,7 @@ import dev.millrace.view.index.RunIndex;
 import java.time.Duration;
 import java.util.List;
 
-/** What became of the rollouts, by the index; the full check reads the whole log. */
+/** Outcomes of the rollouts from the index; the full check reads the whole log. */
 public final class LedgerRows {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
     private static final int LETTERS = 200;

@@ -102,7 +102,7 @@ public final class RedecidedBatch {
     }
 
     private static void figures(ObjectNode json, DecidedFigures figures) {
-        boolean isStarved = figures.tokens().masked() == figures.tokens().of(); // no rollout has a weight then
+        boolean isStarved = figures.tokens().masked() == figures.tokens().of(); // without weights
         json.put("tokens", figures.tokens().of())
                 .put("tokens_masked", figures.tokens().masked())
                 .put("sequences", figures.sequences().of())

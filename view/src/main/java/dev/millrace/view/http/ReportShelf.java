@@ -114,7 +114,7 @@ public final class ReportShelf {
 
                 @Override
                 public FileVisitResult visitFileFailed(Path file, IOException e) {
-                    return FileVisitResult.CONTINUE; // it was removed, or is not ours to read
+                    return FileVisitResult.CONTINUE; // removed or not readable
                 }
             });
         } catch (IOException e) {

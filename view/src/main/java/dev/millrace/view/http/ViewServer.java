@@ -200,7 +200,7 @@ public final class ViewServer implements AutoCloseable {
                     left = came.awaitNanos(left);
                 }
                 if (waiting.isEmpty()) {
-                    return ": \n\n"; // so that one who went away is noticed
+                    return ": \n\n"; // to detect disconnected clients
                 }
                 StringBuilder text = new StringBuilder();
                 waiting.values()

@@ -332,7 +332,7 @@ public final class RecordIndexer {
             int length = PackedMask.length(mask);
             if (PackedFloats.length(trajectory.getProximalLogProbs()) != length
                     || PackedFloats.length(trajectory.getBehaviorLogProbs()) != length) {
-                return null; // refused, as nobody trains on it
+                return null; // refused and not trained on
             }
             double sum = 0;
             int count = 0;

@@ -191,7 +191,7 @@ final class Browser implements AutoCloseable {
         return result.at("/result/value");
     }
 
-    /** Waits until an expression is true, asked by the page itself whenever it has drawn. */
+    /** Waits until an expression is true, evaluated by the page after each drawing. */
     void await(String condition) throws Exception {
         String page = value(
                         "new Promise((is) => { const end = performance.now() + 10000; const look = () => { let there = false;"
@@ -223,7 +223,7 @@ final class Browser implements AutoCloseable {
                         .asText());
     }
 
-    /** What the browser has complained of so far: exceptions, errors and warnings. */
+    /** Exceptions, errors and warnings of the browser so far. */
     List<String> complaints() {
         return List.copyOf(complaints);
     }

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.io.TempDir;
 class BrowserTest {
     private static final String RUN = "#/" + RecordedArchive.NAME + "/";
 
-    // the browser may still write when it is told to end
+    // the browser may still write while it stops
     @TempDir(cleanup = CleanupMode.NEVER)
     static Path folder;
 
@@ -73,7 +73,7 @@ class BrowserTest {
         browser.await(until);
     }
 
-    /** Nothing sticks out: what is wider than the window scrolls in a box of its own. */
+    /** Nothing overflows: wide content scrolls in its own box. */
     private static void requireFits(int width) throws Exception {
         browser.await("document.documentElement.scrollWidth <= " + width); // a chart follows its window a moment later
     }

@@ -29,7 +29,7 @@ class RecordedFeedTest {
     @TempDir
     private Path folder;
 
-    /** The recorded run, which notes what was asked of it. */
+    /** The recorded run, which records requests. */
     private record Watched(ArchivedRun of, List<String> asked) implements RecordedRun {
         @Override
         public RunIdentity run() {

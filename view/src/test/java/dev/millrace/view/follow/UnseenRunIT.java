@@ -131,7 +131,7 @@ class UnseenRunIT {
         }
     }
 
-    /** Whether as many records behind this one are in the index, or it itself. */
+    /** True if this record and those after it are indexed. */
     private static boolean isIn(RunIndex index, ConsumerRecord<byte[], byte[]> record, int behind) {
         return RecordIndexer.position(index, record.topic(), record.partition()).orElse(0L) > record.offset() + behind;
     }

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The server answers what the page asks of a recorded run, and nobody else. */
+/** The server answers the page's requests about a recorded run, and no other callers. */
 class ViewServerTest {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
 

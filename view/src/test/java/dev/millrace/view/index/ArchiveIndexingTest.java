@@ -14,7 +14,7 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The index says of a recorded run what the ledger says of it. */
+/** The index agrees with the ledger about a recorded run. */
 class ArchiveIndexingTest {
     @TempDir
     Path indexes;

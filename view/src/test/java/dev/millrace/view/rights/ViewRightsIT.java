@@ -66,7 +66,7 @@ class ViewRightsIT {
             prefix = archive.topics().prefix();
         }
         try (Admin admin =
-                Admin.create(broker.client("admin"))) { // on any cluster but a new one somebody has asked for a group
+                Admin.create(broker.client("admin"))) { // on any cluster that is not new, a group was requested before
             admin.listConsumerGroupOffsets(prefix + "learner")
                     .partitionsToOffsetAndMetadata()
                     .get();
