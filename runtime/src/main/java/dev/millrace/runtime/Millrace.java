@@ -16,8 +16,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run of training inside the calling program: broker, generator, scorer, topology and learner in this process, as {@code millrace
- * train} has them.
+ * A training run inside the calling program: broker, generator, scorer, topology and learner in this process, like
+ * {@code millrace train}.
  *
  * <p>{@link dev.millrace.runtime.config.ConfigLayers} makes the configuration. This object adds the run's folder and where the run
  * shows its progress; by default nowhere.
@@ -36,7 +36,7 @@ public final class Millrace {
     private PrintWriter err = out;
 
     /**
-     * @param config of the run; one without a name gets one of its task and the time
+     * @param config of the run; an empty run id is derived from task and time
      * @throws ConfigException if it asks for roles that do not run in one process
      */
     public Millrace(MillraceConfig config) {
@@ -44,7 +44,10 @@ public final class Millrace {
         this.config = config;
     }
 
-    /** Keeps the run in this folder, which is new, empty, or that of the run to go on with; without it {@code runs/<run id>}. */
+    /**
+     * Keeps the run in this folder, which is new, empty, or that of the run to continue; without it {@code runs/<run
+     * id>}.
+     */
     public Millrace in(Path runDirectory) {
         folder = runDirectory;
         return this;
@@ -57,7 +60,7 @@ public final class Millrace {
     }
 
     /**
-     * Tells a person how the run does: lines, and a table at the end.
+     * Prints progress lines, and a table at the end.
      *
      * @param err for what could not be done for the run's results
      */
@@ -67,7 +70,7 @@ public final class Millrace {
         return this;
     }
 
-    /** Shows the run while it goes; the view is opened when the run's roles have started, and closed before they stop. */
+    /** Shows the live run; the view is opened after the run's roles have started and closed before they stop. */
     public Millrace showing(Supplier<RunView> view) {
         views = view;
         return this;
@@ -82,11 +85,12 @@ public final class Millrace {
     /**
      * Runs until the goal, a limit, a request to stop or a failure.
      *
-     * @return what became of it; that the time was over before the goal was reached is no failure
-     * @throws ConfigException if the folder holds a run that this cannot be
+     * @return the result; a time limit reached before the goal is not a failure
+     * @throws ConfigException if the folder holds a different run
      * @throws RefusedRequestException if the folder cannot be used
-     * @throws dev.millrace.runtime.pipeline.StoppedException if the request to stop came before there was anything to stop
-     * @throws dev.millrace.runtime.pipeline.RoleFailedException if a part of the run failed; it can go on from its folder
+     * @throws dev.millrace.runtime.pipeline.StoppedException if the stop was requested during start-up
+     * @throws dev.millrace.runtime.pipeline.RoleFailedException if a part of the run failed; it can continue from its
+     * folder
      */
     public RunResult run() throws InterruptedException {
         Path folder = this.folder;
@@ -100,7 +104,7 @@ public final class Millrace {
         Path path = folder != null ? folder : Path.of("runs", named.run().id());
         long from = startedAtMs == 0 ? System.currentTimeMillis() : startedAtMs;
         try (RunDirectory directory = RunDirectory.open(path)) {
-            directory.writeBrokerAddress(""); // an earlier life's is nobody's, and who looks waits for ours
+            directory.writeBrokerAddress(""); // the previous process's file is stale; readers wait for ours
             return new TrainRun(named, directory, stop, new TrainRun.Outputs(summaryCopy, views, out, err), from).run();
         } catch (RuntimeException | InterruptedException e) {
             throw e;

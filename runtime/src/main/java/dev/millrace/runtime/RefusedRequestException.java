@@ -1,6 +1,6 @@
 package dev.millrace.runtime;
 
-/** A command cannot do what was asked; the message is a sentence for the user and says the way out. */
+/** A command cannot do what was asked; the message is a sentence for the user and names the way out. */
 public final class RefusedRequestException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -23,13 +23,13 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * A Hugging Face directory as the policy that a run begins with: its {@code config.json} decides the keys of {@code model},
+ * A Hugging Face directory as the initial policy of a run: its {@code config.json} decides the keys of {@code model},
  * its {@code *.safetensors} are version 0, and its {@code tokenizer.json}, where there is one, must give the task's symbols
  * the ids that the task gives them.
  */
 public final class CheckpointModel {
     private static final String KEY = "checkpoint";
-    /** The run's, and no matter of the checkpoint. */
+    /** Keys of the run, independent of the checkpoint. */
     private static final String LARGEST = "max_tensor_elements";
 
     private static final String TOKENIZER = "tokenizer.json";
@@ -40,7 +40,7 @@ public final class CheckpointModel {
 
     private final CheckpointDirectory directory;
 
-    /** @param model whose {@code checkpoint} is not empty */
+    /** @param model with a {@code checkpoint} */
     public CheckpointModel(ModelConfig model) {
         this(model.checkpoint(), model.maxTensorElements());
     }
@@ -67,7 +67,7 @@ public final class CheckpointModel {
      * @param tree  the requested configuration
      * @param begun configuration that the run began with; a resumed run takes its shape from there and no longer needs the directory
      * @return the checkpoint, if it was read
-     * @throws ConfigException if a key that is given is not what the checkpoint has
+     * @throws ConfigException if a given key differs from the checkpoint
      */
     public static Optional<CheckpointModel> fill(ObjectNode tree, ObjectNode begun) {
         String named = tree.at("/model/" + KEY).asText("");
@@ -121,7 +121,7 @@ public final class CheckpointModel {
         }
         Path file = directory.path().resolve(TOKENIZER);
         if (task instanceof TextTask || !Files.exists(file)) {
-            return; // the tokenizer is its own, or of its tokens nothing but their number is known; the README says so
+            return; // the tokenizer is its own, or only the number of its tokens is known; the README says so
         }
         JsonNode ids = vocabulary(file);
         for (int id = 0; id < found; id++) {
@@ -174,7 +174,10 @@ public final class CheckpointModel {
         }
     }
 
-    /** Reads all of it and keeps nothing, so that a run whose checkpoint cannot be its version 0 does not begin. */
+    /**
+     * Reads the whole checkpoint and discards it, so that a run whose checkpoint cannot be version 0 is refused before
+     * it starts.
+     */
     public void check() {
         try {
             directory.check();

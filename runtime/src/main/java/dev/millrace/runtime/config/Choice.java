@@ -14,13 +14,15 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * A configuration component that is one of several record types: a sealed interface, whose permitted records are the kinds, or a
- * door, whose kinds are those of the {@link Catalogue}. Of a list of such components each element is one.
+ * A configuration component that is one of several record types: a sealed interface, whose permitted records are the
+ * kinds, or an extension point, whose kinds are those of the {@link Catalogue}. In a list of such components each
+ * element is a choice.
  *
- * <p>In a tree it is an object with the key {@code kind} and the keys of that record, or the kind alone as text. A door's kind is
- * called as it came through the door. A permitted record is called by its own name as a key, without an ending {@code Config}:
- * {@code DecoupledPpoConfig} is {@code decoupled_ppo}. What the tree does not name keeps the value of the default, or, where another
- * kind is chosen, of that kind's defaults: a permitted record's are its static {@code defaults()}.
+ * <p>In a tree it is an object with the key {@code kind} and the keys of that record, or the kind alone as text. A kind
+ * of an extension point has the name it was registered under. A permitted record's name is its class name as a key,
+ * without the suffix {@code Config}: {@code DecoupledPpoConfig} is {@code decoupled_ppo}. Keys that the tree leaves out
+ * keep the default's value or, where another kind is chosen, that kind's defaults: for a permitted record its static
+ * {@code defaults()}.
  */
 public final class Choice {
     /** The key that names the kind. */
@@ -34,7 +36,7 @@ public final class Choice {
         this.open = open;
     }
 
-    /** The choice that a component's type is; empty if it is none. */
+    /** Returns the choice for a component's type; empty if the type is not a choice. */
     public static Optional<Choice> of(Class<?> type) {
         if (Catalogue.current().door(type).isPresent()) {
             return Optional.of(new Choice(Catalogue.current().kinds(type), true));
@@ -49,7 +51,7 @@ public final class Choice {
                 : Optional.empty();
     }
 
-    /** The choice that each element of a component is; empty if it is no list, or a list of something else. */
+    /** Returns the choice for the elements of a list component; empty if it is not a list of choices. */
     public static Optional<Choice> ofElements(RecordComponent component) {
         return component.getType() == List.class
                         && component.getGenericType() instanceof ParameterizedType list
@@ -79,7 +81,7 @@ public final class Choice {
     }
 
     /**
-     * The defaults over which a node's other keys are put: those given, unless it names another kind.
+     * Returns the defaults that a node's other keys override: those given, unless the node names another kind.
      *
      * @throws ConfigException if it names no kind
      */
@@ -114,7 +116,7 @@ public final class Choice {
         return kinds.stream().filter(kind -> kind.isCalled(key)).findFirst();
     }
 
-    /** Which kinds have a key that the chosen one has not. */
+    /** Kinds that have a key which the chosen kind lacks. */
     List<String> kindsWith(String key) {
         return kinds.stream()
                 .filter(kind -> Arrays.stream(kind.type().getRecordComponents())

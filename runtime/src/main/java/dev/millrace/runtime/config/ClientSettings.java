@@ -14,9 +14,10 @@ import org.apache.kafka.streams.StreamsConfig;
 /**
  * Settings of Kafka's clients under their own names, as users of Kafka write them: {@code kafka.security.protocol} for every
  * client that knows the name, {@code kafka.consumer.fetch.max.bytes} for consumers, likewise {@code producer.},
- * {@code admin.} and {@code streams.}. What a plug-in reads, and Kafka itself does not know, goes under {@code plugin.}.
+ * {@code admin.} and {@code streams.}. Settings that a plug-in reads and Kafka does not know go under {@code plugin.}.
  *
- * <p>They go over what the roles set themselves; what exactly-once delivery and a run's identity rest on cannot be set.
+ * <p>They override the roles' own settings; those that exactly-once delivery and a run's identity depend on cannot be
+ * set.
  */
 final class ClientSettings {
     private static final String PLUGIN = "plugin.";
@@ -38,7 +39,7 @@ final class ClientSettings {
 
     private static final String EXACTLY_ONCE = "exactly-once delivery rests on it; leave it out";
     private static final String IDENTITY = "the run's identity rests on it; leave it out";
-    /** Name to why it cannot be set. */
+    /** Maps a name to the reason why it cannot be set. */
     private static final Map<String, String> OURS = Map.ofEntries(
             Map.entry("bootstrap.servers", "run.bootstrap_servers (--bootstrap-servers) says where the cluster is"),
             Map.entry("isolation.level", EXACTLY_ONCE),
@@ -106,7 +107,10 @@ final class ClientSettings {
         return NAMES.values().stream().flatMap(Set::stream).collect(Collectors.toUnmodifiableSet());
     }
 
-    /** What a log connection is given: each setting also for every kind of client that knows it, where it goes first. */
+    /**
+     * Settings for a log connection: each setting also for every kind of client that knows it, where it takes
+     * precedence.
+     */
     static Map<String, String> expand(Map<String, String> settings) {
         Map<String, String> expanded = new HashMap<>();
         settings.forEach((key, value) -> {
@@ -123,7 +127,7 @@ final class ClientSettings {
                 });
             }
         });
-        settings.forEach((key, value) -> { // what is set for one kind goes over what is set for all
+        settings.forEach((key, value) -> { // a setting for one kind overrides one for all
             if (NAMES.keySet().stream().anyMatch(key::startsWith)) {
                 expanded.put(key, value);
             }

@@ -19,21 +19,21 @@ import java.util.Optional;
 /**
  * Turns a tree of keys and values into configuration records and back.
  *
- * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. What the tree does not name keeps
- * the value of the defaults record; what it names must be known, of the right type, and accepted by the record's
- * own constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or of longs, a map from
- * string to string, another record, or one of several kinds, see {@link Choice}, or a list of such. Of a list either all of it is
- * named, or single elements by their index from 0: {@code masks[0].threshold}.
+ * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. Keys that the tree leaves out keep the
+ * value of the defaults record; keys that it has must be known, of the right type, and accepted by the record's
+ * constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or of longs, a map from
+ * string to string, another record, or one of several kinds, see {@link Choice}, or a list of such. A list is given as
+ * a whole, or by single elements with their index from 0: {@code masks[0].threshold}.
  *
  * <p>A record may have named variants: a {@code String} component {@code variant} and a public static {@code variant(String)} that
- * gives the whole record of a name. Then the name alone stands for all of it, and other keys are put over the variant that
- * {@code variant} names.
+ * gives the whole record of a name. Then the name alone stands for the whole record, and other keys override the
+ * variant that {@code variant} names.
  */
 public final class ConfigBinder {
     private ConfigBinder() {}
 
     /**
-     * The defaults with the tree put over them.
+     * Returns the defaults overridden by the tree.
      *
      * @throws ConfigException naming the key, the value and what is allowed
      */
@@ -109,7 +109,7 @@ public final class ConfigBinder {
         return node.isObject() ? bind(start, node, key, Optional.of(choice)) : start;
     }
 
-    /** A whole list, or an object whose keys are the indices of those elements that are not as they were. */
+    /** A whole list, or an object whose keys are the indices of the changed elements. */
     private static List<Record> list(String key, JsonNode node, Choice choice, List<?> byDefault) {
         List<Record> list = new ArrayList<>();
         if (node instanceof ArrayNode array) {
@@ -148,7 +148,7 @@ public final class ConfigBinder {
             Constructor<R> constructor = (Constructor<R>) defaults.getClass().getDeclaredConstructor(types);
             return constructor.newInstance(values);
         } catch (InvocationTargetException e) {
-            if (e.getCause() instanceof ConfigException contradiction) { // it names its keys in full
+            if (e.getCause() instanceof ConfigException contradiction) { // its keys are complete
                 throw contradiction;
             }
             if (e.getCause() instanceof IllegalArgumentException refusal) {
@@ -204,12 +204,15 @@ public final class ConfigBinder {
         return tree;
     }
 
-    /** What a value of a sealed type is called in a configuration. */
+    /** Returns the configuration name of a value of a sealed type. */
     static String kindOf(Object value) {
         return Choice.kindOf(value);
     }
 
-    /** Every key below a record, with dots: {@code learner.learning_rate}. Maps and lists count as one key, of kinds the chosen one counts. */
+    /**
+     * Every key below a record, with dots: {@code learner.learning_rate}. Maps and lists count as one key; of a choice,
+     * the keys of the chosen kind.
+     */
     public static List<String> keys(Record record) {
         List<String> keys = new ArrayList<>();
         collect("", record, keys);

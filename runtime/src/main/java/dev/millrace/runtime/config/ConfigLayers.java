@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.TreeSet;
 
 /**
- * A configuration put together layer by layer: the defaults, what a run was begun with, files, single keys. Later ones win,
- * key by key.
+ * A configuration merged from layers: the defaults, a run's recorded configuration, files, single keys. Later layers
+ * win, key by key.
  *
  * <pre>{@code
  * MillraceConfig config = new ConfigLayers()
@@ -33,7 +33,7 @@ public final class ConfigLayers {
     private final ObjectNode begun = ConfigTree.empty();
     private final ObjectNode tree = ConfigTree.empty();
 
-    /** What a run was begun with, under everything that comes after it; its epoch was that of the time, which the log knows better. */
+    /** Adds a run's recorded configuration as the lowest layer, without its epoch, which is read from the log. */
     public ConfigLayers begunWith(ObjectNode ofRun) {
         ObjectNode lasting = ofRun.deepCopy();
         if (lasting.get("run") instanceof ObjectNode run) {
@@ -81,7 +81,7 @@ public final class ConfigLayers {
     /**
      * YAML text.
      *
-     * @param name what it is, for a sentence
+     * @param name of the source, for messages
      */
     public ConfigLayers yaml(String text, String name) {
         ConfigTree.merge(tree, ConfigTree.parse(text, name));
@@ -100,7 +100,7 @@ public final class ConfigLayers {
         return this;
     }
 
-    /** Whether a layer says what to run, and not only which run and from where; a key that nobody knows is taken to. */
+    /** Returns whether a layer has keys beyond the run's identity and its location; unknown keys count. */
     public boolean saysWhatToRun() {
         return saysWhatToRun("", tree);
     }
@@ -115,8 +115,8 @@ public final class ConfigLayers {
     }
 
     /**
-     * Which run it is and how its log is reached, the rest at its defaults: what it takes to look up what the run was begun with,
-     * whose keys the others may have to agree with.
+     * Returns the run's identity and connection with everything else at its defaults: enough to look up the recorded
+     * configuration.
      */
     public MillraceConfig whereabouts() {
         ObjectNode part = ConfigTree.empty();

@@ -31,7 +31,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.yaml.snakeyaml.error.MarkedYAMLException;
 
-/** The configuration as it was written: a YAML file with {@code key=value} settings put over it. */
+/** The configuration as written: a YAML file overridden by {@code key=value} settings. */
 public final class ConfigTree {
     private static final Pattern INDEX = Pattern.compile("\\[(\\d+)]");
     private static final BoundedText TEXT = new BoundedText(Duration.ofSeconds(30));
@@ -42,7 +42,7 @@ public final class ConfigTree {
                             .maxStringLength(BoundedText.MOST_BYTES)
                             .build())
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
-                    // 'off' is a kind of divergence and 'on' may be a name: true and false alone are truth values
+                    // 'off' is a kind of divergence and 'on' may be a name: only true and false are booleans
                     .enable(YAMLParser.Feature.PARSE_BOOLEAN_LIKE_WORDS_AS_STRINGS)
                     .disable(YAMLGenerator.Feature.WRITE_DOC_START_MARKER)
                     .enable(YAMLGenerator.Feature.MINIMIZE_QUOTES)
@@ -52,7 +52,7 @@ public final class ConfigTree {
             .build();
 
     /**
-     * The key, which nobody can mean, of a word that stood for a whole group before single keys were put over it: {@code
+     * Internal key for a word that stood for a whole group before single keys overrode it: {@code
      * objective=gspo}, then {@code objective.clip_ratio_low=3e-4}.
      */
     static final String WORD = "";
@@ -67,7 +67,7 @@ public final class ConfigTree {
     /**
      * Reads a YAML file whose top level is a mapping.
      *
-     * @throws ConfigException if it cannot be read or is no such file
+     * @throws ConfigException if it cannot be read or is not such a file
      */
     public static ObjectNode read(Path file) {
         try {
@@ -82,8 +82,8 @@ public final class ConfigTree {
     /**
      * Reads YAML whose top level is a mapping.
      *
-     * @param name what it is, for a sentence
-     * @throws ConfigException if it is no such text
+     * @param name of the source, for messages
+     * @throws ConfigException if it is not such a text
      */
     public static ObjectNode parse(String text, String name) {
         JsonNode tree;
@@ -91,7 +91,7 @@ public final class ConfigTree {
             requireNoAliases(text, name);
             tree = YAML.readTree(text);
         } catch (IOException e) {
-            // without its cause, which draws the line, and a password with odd characters is what YAML stumbles over
+            // without its cause, which quotes the line: that may hold a password
             throw new ConfigException(name + " is not valid YAML" + problem(e));
         }
         if (tree == null || tree.isMissingNode() || tree.isNull()) {
@@ -104,8 +104,8 @@ public final class ConfigTree {
     }
 
     /**
-     * Puts one {@code a.b.c=value} over the tree; the value is read as YAML, so {@code true}, {@code 3} and
-     * {@code [1, 2]} mean what they look like.
+     * Sets one {@code a.b.c=value}; the value is read as YAML, so {@code true}, {@code 3} and {@code [1, 2]} have their
+     * YAML types.
      */
     public static void set(ObjectNode tree, String setting) {
         int equals = setting.indexOf('=');
@@ -145,7 +145,7 @@ public final class ConfigTree {
         }
     }
 
-    /** Puts text under {@code a.b.c}, even if it looks like a number. */
+    /** Sets {@code a.b.c} to text, even if it looks like a number. */
     static void set(ObjectNode tree, String key, String text) {
         put(tree, key, JsonNodeFactory.instance.textNode(text));
     }
@@ -191,7 +191,7 @@ public final class ConfigTree {
         return index;
     }
 
-    /** What a group is put over: nothing, or the word that stood for all of it. */
+    /** Base of a group: nothing, or the word that stood for the whole group. */
     private static ObjectNode group(@Nullable JsonNode before) {
         ObjectNode group = empty();
         if (before != null && before.isTextual() && !before.textValue().isEmpty()) {
@@ -200,7 +200,7 @@ public final class ConfigTree {
         return group;
     }
 
-    /** Puts one tree over another: groups key by key, and elements of a list that are named by their indices. */
+    /** Merges one tree into another: groups key by key, list elements by index. */
     static void merge(ObjectNode into, ObjectNode over) {
         over.properties().forEach(entry -> {
             JsonNode before = into.get(entry.getKey());
@@ -229,7 +229,7 @@ public final class ConfigTree {
         }
     }
 
-    /** Whether a group's keys are indices of a list. */
+    /** Returns whether a group's keys are indices of a list. */
     static boolean isIndexed(ObjectNode group) {
         return !group.isEmpty() && group.propertyStream().allMatch(entry -> isIndex(entry.getKey()));
     }
@@ -238,7 +238,7 @@ public final class ConfigTree {
         return name.length() < 5 && name.chars().allMatch(c -> c >= '0' && c <= '9') && !name.isEmpty();
     }
 
-    /** Where and what, on one line: the parser's own message draws the place over several. */
+    /** Position and problem on one line; the parser's own message spans several. */
     private static String problem(IOException e) {
         if (!(e instanceof JsonProcessingException processing)) {
             return ": " + e.getMessage();
@@ -263,15 +263,15 @@ public final class ConfigTree {
     }
 
     /**
-     * The text of a file that somebody wrote by hand. A device that has no end, or a pipe that nobody writes to, is given up: the first
-     * after {@value #MOST_BYTES} bytes, the second after a while.
+     * Reads a hand-written text file. Stops after {@value #MOST_BYTES} bytes of an endless device, and times out on a
+     * pipe without a writer.
      */
     static final class BoundedText {
         static final int MOST_BYTES = 1 << 20;
 
         private final Duration patience;
 
-        /** @param patience with what is no regular file, such as a pipe */
+        /** @param patience for a file that is not regular, such as a pipe */
         BoundedText(Duration patience) {
             this.patience = patience;
         }
@@ -279,7 +279,7 @@ public final class ConfigTree {
         /**
          * Reads all of it.
          *
-         * @throws ConfigException if it has no end within the limits, or is no text
+         * @throws ConfigException if it exceeds the limits, or is not text
          * @throws IOException if it cannot be read
          */
         String read(Path file) throws IOException {

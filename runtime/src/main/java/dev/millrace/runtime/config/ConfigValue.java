@@ -17,8 +17,8 @@ import java.util.Set;
 import java.util.regex.Pattern;
 
 /**
- * One value of a configuration, which is no group of others: a number, a truth value, a text, one of an enum, a list of texts or
- * of whole numbers, or a map from text to text.
+ * A configuration leaf: a number, a boolean, a text, an enum constant, a list of texts or of integers, or a map from
+ * text to text.
  */
 final class ConfigValue {
     private static final Pattern REFERENCE = Pattern.compile("\\$\\{\\w+:[^}]*}");
@@ -28,7 +28,7 @@ final class ConfigValue {
     private ConfigValue() {}
 
     /**
-     * The value that a node gives to a component.
+     * Converts a node to the type of a component.
      *
      * @throws ConfigException if it is of another type, in a sentence with the key
      */
@@ -179,7 +179,7 @@ final class ConfigValue {
         return new ConfigException(key + " must be " + wanted + ": " + show(key, node));
     }
 
-    /** A wrong value as a sentence shows it, unless it may be a secret that stands in the wrong place. */
+    /** Formats a wrong value for a message, unless it may be a misplaced secret. */
     private static String show(String key, JsonNode node) {
         if (MAY_BE_SECRET.contains(key)) {
             return SecretText.HIDDEN;

@@ -36,17 +36,17 @@ public record EvaluationConfig(int everyVersions, long everySeconds, int prompts
         }
     }
 
-    /** None; where prompts of text are held out, every ten versions. */
+    /** Off; every ten versions where text prompts are held out. */
     public static EvaluationConfig defaults() {
         return new EvaluationConfig(0, 0, 64, 4, 0.5);
     }
 
-    /** Whether anything is evaluated while the run continues. */
+    /** Returns whether the run is evaluated while it trains. */
     public boolean isOn() {
         return everyVersions > 0 || everySeconds > 0;
     }
 
-    /** The same by other numbers of prompts and responses. */
+    /** Returns a copy with other numbers of prompts and responses. */
     public EvaluationConfig with(int otherPrompts, int otherSamples) {
         return new EvaluationConfig(everyVersions, everySeconds, otherPrompts, otherSamples, correctAbove);
     }

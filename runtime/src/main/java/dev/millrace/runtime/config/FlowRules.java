@@ -19,8 +19,8 @@ import dev.millrace.weights.WeightsConfig;
 import java.util.Locale;
 
 /**
- * Refuses settings of different roles that contradict each other in how many rollouts are released, assembled, trained on or kept:
- * one role would wait for, refuse or remove what the other needs.
+ * Refuses settings of different roles that contradict each other in how many rollouts are released, assembled, trained
+ * on or kept.
  */
 final class FlowRules {
     private FlowRules() {}
@@ -67,7 +67,7 @@ final class FlowRules {
     }
 
     /**
-     * Refuses to start where the advantage cannot decide about groups as large as may come, or never sees those that it is for.
+     * Refuses group sizes that the advantage cannot handle, or that it never sees.
      *
      * @throws ConfigException naming both keys, both values and a way out
      */

@@ -1,7 +1,8 @@
 package dev.millrace.runtime.config;
 
 /**
- * When training is over; whichever comes first. A number of steps to end after is {@code learner.max_steps}.
+ * When training ends: at the reward or the time limit, whichever is reached first. {@code learner.max_steps} limits the
+ * steps.
  *
  * @param meanReward mean reward to reach; 0 for none
  * @param overSteps steps of the mean

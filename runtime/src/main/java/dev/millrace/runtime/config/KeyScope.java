@@ -9,20 +9,23 @@ import java.util.regex.Pattern;
 /**
  * Scope of a configuration key: the run, for every process that works on it, or one process on one machine.
  *
- * <p>The creator of a run writes keys of the run into its claim, where later roles, replays and audits read them. Keys of a process
- * stay off the log: they would be wrong elsewhere, or, like client settings, would let a writer of the log run code and open files on
- * other machines.
+ * <p>The creator of a run writes keys of the run into its claim, where later roles, replays and audits read them. Keys
+ * of a process stay off the log: they would be wrong elsewhere or, like client settings, would let a writer of the log
+ * run code and open files on other machines.
  */
 public enum KeyScope {
     /** What the run computes: on the log, and the same for everyone. */
     RUN,
-    /** How fast, how long, how much of it, where its files lie: on the log as its creator chose, and a process may choose otherwise. */
+    /**
+     * Speed, time limits, sizes and file locations: recorded on the log as the creator chose, and a process may
+     * override them.
+     */
     DEFAULT,
-    /** Who and where a process is, and what its machine has: not on the log. */
+    /** Identity, location and machine of a process: not on the log. */
     PROCESS;
 
     private static final Pattern INDEX = Pattern.compile("\\[\\d*]");
-    /** Keys, or groups of keys that are alike, in the order of the reference; the longest that fits decides. */
+    /** Keys or groups of keys, in the order of the reference; the longest prefix decides. */
     private static final Map<String, KeyScope> OF = new LinkedHashMap<>();
 
     static {
@@ -38,7 +41,7 @@ public enum KeyScope {
         put(DEFAULT, "run.patience_seconds");
 
         put(RUN, "task", "reward", "environments", "model");
-        // whom to ask: addresses are of a network, and what the log says is not started as a command
+        // addresses depend on the network, and a command from the log is not executed
         for (String asks : List.of("reward", "task.environment", "environments")) {
             put(PROCESS, asks + ".url", asks + ".command", asks + ".token_variable");
             put(DEFAULT, asks + ".timeout_ms", asks + ".attempts", asks + ".patience_ms");
@@ -96,7 +99,7 @@ public enum KeyScope {
         put(DEFAULT, "topology.runtime.alarm_after_ms");
 
         put(RUN, "learner.step", "learner.lora");
-        put(DEFAULT, "learner.max_steps"); // a run that has ended there may go on
+        put(DEFAULT, "learner.max_steps"); // a run that has ended there may be resumed
         put(DEFAULT, "learner.trajectory_timeout_ms", "learner.kept_trajectory_bytes", "learner.idle_report_ms");
 
         put(
@@ -120,7 +123,7 @@ public enum KeyScope {
         put(DEFAULT, "topics.timeout_ms");
         put(PROCESS, "topics.schemas_topic"); // without it the log could not be read to find it
 
-        put(PROCESS, "observers"); // only who learns has them
+        put(PROCESS, "observers"); // only learners have them
         put(PROCESS, "broker");
         put(DEFAULT, "goal", "evaluation");
         put(PROCESS, "metrics", "http");
@@ -140,17 +143,17 @@ public enum KeyScope {
     }
 
     /**
-     * For whom a key speaks.
+     * Returns the scope of a key.
      *
      * @param key with dots, such as {@code learner.step.epochs}
-     * @throws IllegalArgumentException if it is no key
+     * @throws IllegalArgumentException if the key is unknown
      */
     public static KeyScope of(String key) {
         return find(key)
                 .orElseThrow(() -> new IllegalArgumentException("nothing says for whom the key " + key + " speaks"));
     }
 
-    /** For whom a key speaks; empty if it is no key. What speaks for a list speaks for each of its elements. */
+    /** Returns the scope of a key; empty if the key is unknown. The scope of a list applies to each element. */
     static Optional<KeyScope> find(String key) {
         for (String group = INDEX.matcher(key).replaceAll(""); ; group = group.substring(0, group.lastIndexOf('.'))) {
             KeyScope scope = OF.get(group);

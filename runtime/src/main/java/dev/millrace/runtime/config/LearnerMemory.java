@@ -11,7 +11,10 @@ import dev.millrace.policy.session.PassMemory;
 import java.util.Locale;
 import java.util.Optional;
 
-/** What the learner's way forward and back takes of the memory that a run gives it, for the longest sequence that there can be. */
+/**
+ * Memory of the learner's forward and backward pass for the longest possible sequence, compared with the configured
+ * limit.
+ */
 public final class LearnerMemory {
     private final StepConfig step;
     private final DecoderShape shape;
@@ -37,7 +40,7 @@ public final class LearnerMemory {
     /**
      * Refuses a run whose longest sequence would not fit.
      *
-     * @throws ConfigException with what it takes, what there is, and the ways out
+     * @throws ConfigException naming the needed and the available memory, and the ways out
      */
     public static void require(MillraceConfig config) {
         LearnerMemory memory = new LearnerMemory(config);
@@ -65,7 +68,7 @@ public final class LearnerMemory {
         }
     }
 
-    /** How much goes through the gradient's graphs at once, as a sentence for where a run starts; empty where all of a batch does. */
+    /** A start-up message about the size of the gradient's micro-batches; empty where a whole batch fits. */
     public static Optional<String> sentence(MillraceConfig config) {
         LearnerMemory memory = new LearnerMemory(config);
         int most = (memory.sequences + memory.step.shards() - 1) / memory.step.shards();

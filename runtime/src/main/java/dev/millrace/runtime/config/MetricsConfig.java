@@ -1,7 +1,7 @@
 package dev.millrace.runtime.config;
 
 /**
- * Where the meters of this process go.
+ * Outputs for the meters of this process.
  *
  * @param port HTTP port for Prometheus, probes and schemas; 0 for any free one, -1 for none
  * @param tensorboard event files

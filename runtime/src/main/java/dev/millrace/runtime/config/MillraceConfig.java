@@ -55,9 +55,9 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Everything that can be configured, a part for each feature.
+ * The whole configuration, one component per feature.
  *
- * <p>What several parts must agree on is checked here, so that a contradiction is refused before anything starts.
+ * <p>Constraints across components are checked here, so that a contradiction is refused before anything starts.
  *
  * @param run which run this is and where its log is
  * @param task what is trained
@@ -162,7 +162,7 @@ public record MillraceConfig(
                 .withValueHead(algorithm.critic() instanceof CriticConfig.ValueHead);
     }
 
-    /** As requests carry it, as far as it says how tokens are drawn. */
+    /** The sampling parameters that a request carries. */
     private static SamplingParameters asked(SamplingConfig sampling) {
         return new SamplingParameters(
                 sampling.temperature(),
@@ -198,7 +198,7 @@ public record MillraceConfig(
         return all;
     }
 
-    /** What is trained, and what a version has of it. */
+    /** What is trained, and which part of it a version holds. */
     public VersionSize versionSize() {
         return VersionSize.of(shape(), learner.lora().shape());
     }
@@ -209,10 +209,11 @@ public record MillraceConfig(
     }
 
     /**
-     * What a log connection is given of {@code kafka}, at the moment of connecting: each setting also for every kind of client
-     * that knows it, references to secrets as references, and what follows them.
+     * Client settings of {@code kafka} for a log connection, resolved when connecting: each setting also for every kind
+     * of client that knows it, references to secrets as references, and what follows them.
      *
-     * @throws ConfigException if a reference leads nowhere, or this is a copy of a configuration that lacks a secret
+     * @throws ConfigException if a reference cannot be resolved, or this is a copy of a configuration that lacks a
+     * secret
      */
     public Map<String, String> clientSettings() {
         try {
@@ -224,7 +225,7 @@ public record MillraceConfig(
 
     /**
      * Refuses what only works where the roles are started one by one: {@code train} has a generator, scorers, a topology
-     * and a learner, and nobody beside them.
+     * and a learner, and no other role.
      */
     public void requireTrainable() {
         FlowRules.requireGroups(admission, topology, algorithm);
@@ -232,14 +233,15 @@ public record MillraceConfig(
         if (topology.join().reward()) {
             throw new ConfigException(
                     "topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
-                            + " unrewarded; set it to false, or start the roles one by one beside what writes them");
+                            + " unrewarded; set it to false, or start the roles one by one next to the writer of"
+                            + " rewards");
         }
         requireScorer("reference", topology.join().reference(), scorer.reference());
         requireScorer("teacher", topology.join().teacher(), scorer.teacher());
     }
 
     /**
-     * Refuses to sample where a verifier or an environment of the user's own is to be asked and this process is not told whom.
+     * Refuses to sample if the task needs an external verifier or environment and this process has no address for it.
      *
      * @throws ConfigException with the way out
      */
@@ -291,7 +293,7 @@ public record MillraceConfig(
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
         if (joined && !policy.isGiven()) {
             throw new ConfigException("topology.join." + name + " is true and scorer." + name
-                    + " names no policy, so every rollout would" + " wait for a score in vain; set scorer." + name
+                    + " names no policy, so every rollout would" + " wait for a score forever; set scorer." + name
                     + ".version or scorer." + name + ".directory");
         }
         if (!joined && policy.isGiven()) {
@@ -364,7 +366,7 @@ public record MillraceConfig(
         return with(otherRun, task, metrics);
     }
 
-    /** The same whose task is configured otherwise. */
+    /** Returns a copy with another task. */
     public MillraceConfig withTask(TaskSettings otherTask) {
         return with(run, otherTask, metrics);
     }
@@ -402,7 +404,7 @@ public record MillraceConfig(
                 kafka);
     }
 
-    /** What does not go with training an adapter in place of the weights. */
+    /** Refuses settings that cannot be combined with training an adapter. */
     static final class AdapterRules {
         private AdapterRules() {}
 
@@ -437,16 +439,16 @@ public record MillraceConfig(
                     && ObjectStore.of(weights.store()).isEmpty()) {
                 throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
                         + " and learner.lora.rank is " + lora.rank()
-                        + ": every adapter is put upon version 0, which lies first on the topic and would be the first to go;"
+                        + ": every adapter applies to version 0, which is first on the topic and would expire first;"
                         + " leave the former at 0, or set it to -1");
             }
         }
     }
 
     /**
-     * Whether what the algorithm's stages read is made, and what is scored for them is read: a stage without its input would have
-     * every rollout refused, and what nobody reads is work for nothing. What only the record has, such as the reference's
-     * log-probs, credit and the generator's own likeliest tokens, may be recorded for later.
+     * Refuses an algorithm whose stages read data that no role produces, and scores that no stage reads. Data that only
+     * the record has, such as the reference's log-probs, credit and the generator's top tokens, may be recorded for
+     * later.
      */
     static final class InputSources {
         private final Algorithm algorithm;
@@ -455,7 +457,7 @@ public record MillraceConfig(
             this.algorithm = algorithm;
         }
 
-        /** @throws ConfigException naming the stage and the key that do not go together */
+        /** @throws ConfigException naming the stage and the key that contradict each other */
         static void require(
                 Algorithm algorithm,
                 RewardFunction reward,
@@ -529,11 +531,11 @@ public record MillraceConfig(
         }
     }
 
-    /** What a mixture of experts asks of the rest of a run, and what asks for one. */
+    /** Checks the settings that need a mixture of experts, and those that one needs. */
     static final class RoutingRules {
         private RoutingRules() {}
 
-        /** @throws ConfigException naming the keys that do not go together */
+        /** @throws ConfigException naming the keys that contradict each other */
         static void require(
                 DecoderShape shape,
                 Algorithm algorithm,

@@ -20,7 +20,7 @@ import dev.millrace.policy.decoder.TensorSpec;
  * @param rmsNormEps added to the mean square
  * @param tiedHead output layer shares the embedding
  * @param qkvBias query, key and value biases
- * @param traits in what the decoder differs from the plain one, family by family
+ * @param traits differences from the plain decoder, by family
  * @param maxTensorElements most elements per tensor; a larger matrix is split by rows
  */
 public record ModelConfig(

@@ -11,17 +11,17 @@ import java.util.Locale;
 import java.util.Optional;
 
 /**
- * What of a policy must be kept on the log: the versions that rollouts of a batch may name, what their chains rest on, and what a learner
- * that starts learns again from.
+ * What must be kept of a policy on the log: the versions that rollouts of a batch may name, the bases of their chains,
+ * and the checkpoint from which a restarted learner relearns.
  *
- * @param weights bytes, each version counted as if it were whole; {@link TopicsConfig#ALL} where nothing may go
- * @param optimizer bytes of the optimiser's states
+ * @param weights bytes, each version counted as full; {@link TopicsConfig#ALL} to keep all
+ * @param optimizer bytes of the optimizer's states
  */
 public record ModelSizes(long weights, long optimizer) {
     private static final Duration STOP = Duration.ofSeconds(30);
     private static final long STATE_BYTES_A_SECOND = 16L << 20;
 
-    /** What is in force of what follows from the model's size, as a sentence for where a run starts; empty where every version is whole. */
+    /** A start-up message about the settings derived from the model's size; empty where every version is whole. */
     public static Optional<String> sentence(MillraceConfig config) {
         DecoderShape shape = config.shape();
         WeightsConfig weights = config.weights();
@@ -37,8 +37,9 @@ public record ModelSizes(long weights, long optimizer) {
                     Locale.ROOT,
                     "%,d parameters, of which adapters train %,d in their place, so: version 0 is %,d MB, once, and every other %.1f MB whole, every %dth;"
                             + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of the one and %s of the other; a scorer keeps %d"
-                            + " versions; each copy of the merged weights is %,d MB, what adapters are put upon %,d MB in a process, and this JVM has at most"
-                            + " %,d MB of heap and as much beside it (-Xmx)",
+                            + " versions; each copy of the merged weights is %,d MB, the base of the adapters %,d"
+                            + " MB in a process, and this JVM has at most"
+                            + " %,d MB of heap and as much off-heap (-Xmx)",
                     parameters,
                     size.parameters(),
                     megabytes(parameters * weights.dtype().bytes()),
@@ -57,7 +58,8 @@ public record ModelSizes(long weights, long optimizer) {
                 Locale.ROOT,
                 "%,d parameters, so: a version is %,d MB whole, every %dth; the optimiser's state is %,d MB, with every %dth; the"
                         + " log keeps %s of the one and %s of the other; a scorer keeps %d versions; the learner has %,d MB in memory, each"
-                        + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much beside it (-Xmx)",
+                        + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much"
+                        + " off-heap (-Xmx)",
                 parameters,
                 megabytes(parameters * weights.dtype().bytes()),
                 weights.anchorEvery(size),
@@ -72,8 +74,8 @@ public record ModelSizes(long weights, long optimizer) {
     }
 
     /**
-     * How long roles may take to end in order: half a minute, and where the learner writes the optimiser's state before it ends, as long as that
-     * takes at 16 MiB a second.
+     * Time limit for an orderly stop: 30 s, plus the time to write the optimizer's state at 16 MiB a second where the
+     * learner does so before it ends.
      */
     public static Duration stopLimit(MillraceConfig config) {
         WeightsConfig weights = config.weights();
@@ -82,7 +84,7 @@ public record ModelSizes(long weights, long optimizer) {
                 : STOP.plusSeconds(weights.stateBytes(config.versionSize()) / STATE_BYTES_A_SECOND);
     }
 
-    /** Longest turn of a role's loop: its patience plus the time that it may take to stop. */
+    /** Longest iteration of a role's loop: its patience plus its time to stop. */
     public static Duration turnLimit(MillraceConfig config) {
         return config.run().patience().plus(stopLimit(config));
     }
@@ -102,7 +104,7 @@ public record ModelSizes(long weights, long optimizer) {
                 Math.min(Integer.MAX_VALUE, algorithm.staleness().maxVersions() + 1L + config.anchorEvery(size));
         // from the checkpoint before the oldest of them on
         long weights = size.isAdapter()
-                ? TopicsConfig.ALL // adapters need the first version, so nothing can be removed
+                ? TopicsConfig.ALL // adapters need the first version, so no version can be removed
                 : Math.multiplyExact(config.versionBytes(size), versions + every - 1);
         long states = (versions + every - 1) / every;
         return new ModelSizes(weights, Math.multiplyExact(config.stateBytes(size), states));

@@ -9,7 +9,7 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Meters for a collector of OpenTelemetry, by OTLP over HTTP.
+ * Exports meters to an OpenTelemetry collector by OTLP over HTTP.
  *
  * @param url collector, such as {@code http://127.0.0.1:4318/v1/metrics}; empty for none
  * @param headers request headers, such as {@code Authorization}; values may reference secrets as in {@code kafka};
@@ -42,7 +42,7 @@ public record OtlpConfig(SecretText url, Map<String, SecretText> headers, int pe
     /**
      * The address with its secrets in it, for the client alone.
      *
-     * @throws ConfigException if a reference leads nowhere, or it is no address
+     * @throws ConfigException if a reference cannot be resolved, or it is not a URL
      */
     public String address() {
         try {
@@ -59,7 +59,7 @@ public record OtlpConfig(SecretText url, Map<String, SecretText> headers, int pe
     /**
      * The headers with their secrets in them, for the client alone.
      *
-     * @throws ConfigException if a reference leads nowhere
+     * @throws ConfigException if a reference cannot be resolved
      */
     public Map<String, String> secretHeaders() {
         Map<String, String> secret = new TreeMap<>();

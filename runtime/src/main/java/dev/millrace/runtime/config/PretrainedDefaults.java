@@ -8,11 +8,11 @@ import java.util.Map;
 import java.util.stream.Collectors;
 
 /**
- * Defaults of a run that begins with a checkpoint. Those for random weights take a policy far, since it has nothing to lose; under them a
- * pretrained one earns its reward and forgets its language. So: small steps, no bonus for being undecided, a divergence from the
- * weights it began with that is charged for, and fewer responses a step. Such steps change few bits of a bfloat16, so versions are of that.
+ * Defaults of a run that begins with a checkpoint. The defaults for random weights would let a pretrained policy forget
+ * its language. So: small steps, no entropy bonus, a KL penalty against the initial weights, and fewer responses a
+ * step. Such steps change few bits of a bfloat16, so versions are stored in it.
  *
- * <p>They do not change an algorithm that is chosen by name: then only the optimiser's defaults apply.
+ * <p>They do not change an algorithm that is chosen by name: then only the optimizer's defaults apply.
  */
 public final class PretrainedDefaults {
     private static final String ALGORITHM = "algorithm";
@@ -32,7 +32,7 @@ public final class PretrainedDefaults {
 
     private PretrainedDefaults() {}
 
-    /** Puts them under what a tree says of a run that begins with a checkpoint. */
+    /** Adds these defaults below the keys of a tree whose run begins with a checkpoint. */
     static void fill(ObjectNode tree, DecoderShape shape) {
         boolean named = isNamed(tree.path(ALGORITHM));
         boolean adapters = tree.at(LORA_RANK).asInt(0) > 0;
@@ -62,7 +62,7 @@ public final class PretrainedDefaults {
         return parameters < 100_000_000 ? 3e-5 : 2e-6;
     }
 
-    /** Adapters begin at zero and are few: their steps are tens of times those of weights. */
+    /** Adapters begin at zero and have few parameters: their learning rate is tens of times that of full weights. */
     private static double adapterLearningRate(long parameters) {
         return parameters < 10_000_000 ? 3e-3 : 1e-4;
     }
@@ -88,7 +88,7 @@ public final class PretrainedDefaults {
         }
     }
 
-    /** What is in force of all this, as a sentence for where a run starts. */
+    /** A start-up message with the defaults in force. */
     public static String sentence(MillraceConfig config) {
         ObjectNode tree = ConfigBinder.unbind(config);
         Map<String, String> shown = new LinkedHashMap<>();

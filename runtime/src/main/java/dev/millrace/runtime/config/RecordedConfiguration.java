@@ -11,11 +11,12 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
- * What a run was created with, as its claim on the log has it: every key that speaks for the run, resolved, and the defaults that its
- * creator chose; nothing that speaks for a process, so no address, no path of a key store and no secret. Immutable.
+ * A run's configuration as recorded in its claim on the log: every key of run scope, resolved, and the defaults that
+ * its creator chose. Keys of process scope are not recorded, so it has no address, no key store path and no secret.
+ * Immutable.
  */
 public final class RecordedConfiguration {
-    /** Of these a run is made; they never change. */
+    /** Keys that define a run; they never change. */
     private static final List<String> IDENTITY = List.of(
             "run.id",
             "run.policy_id",
@@ -33,7 +34,7 @@ public final class RecordedConfiguration {
         this.where = where;
     }
 
-    /** What would be recorded of a configuration whose run has a name. */
+    /** Returns the record of a configuration whose run has a name. */
     public static RecordedConfiguration of(MillraceConfig config) {
         ObjectNode whole = ConfigBinder.unbind(config);
         // which prefix an empty one means depends on where the broker is, and that is not recorded
@@ -45,8 +46,8 @@ public final class RecordedConfiguration {
     /**
      * Reads what was recorded.
      *
-     * @param where it was, for a sentence: {@code the configuration of run r on its log}
-     * @throws ConfigException if it is no configuration
+     * @param where it was found, for messages: {@code the configuration of run r on its log}
+     * @throws ConfigException if it is not a configuration
      */
     public static RecordedConfiguration parse(String text, String where) {
         ObjectNode tree = ConfigTree.parse(text, where);
@@ -55,7 +56,7 @@ public final class RecordedConfiguration {
         } catch (ConfigException e) {
             throw new ConfigException(where + ": " + e.getMessage(), e);
         }
-        // what would speak for this process is not taken from a log that others write
+        // keys of process scope are not taken from a log that others write
         return new RecordedConfiguration(recorded("", tree), where);
     }
 
@@ -77,7 +78,7 @@ public final class RecordedConfiguration {
         return recorded;
     }
 
-    /** A list, of whose elements what speaks for a process is left out too. */
+    /** Copies a list without the elements' keys of process scope. */
     private static ArrayNode recorded(String path, ArrayNode list) {
         ArrayNode recorded = ConfigTree.empty().arrayNode();
         list.forEach(element -> recorded.add(element instanceof ObjectNode group ? recorded(path, group) : element));
@@ -95,7 +96,7 @@ public final class RecordedConfiguration {
     }
 
     /**
-     * Refuses to take part in the run as another than it is.
+     * Refuses a configuration that contradicts the run's identity.
      *
      * @param wayOut what to do about it, after "so"
      * @throws ConfigException naming the key that contradicts and both values
@@ -107,7 +108,7 @@ public final class RecordedConfiguration {
     }
 
     /**
-     * Refuses to go on with the run as another run; what else a configuration says differently from now on is a change.
+     * Refuses to continue the run as another run; other differences are changes from now on.
      *
      * @return a sentence for each change, none if there is nothing to write down
      * @throws ConfigException naming the key that contradicts and both values

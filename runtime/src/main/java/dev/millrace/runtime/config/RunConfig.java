@@ -71,7 +71,7 @@ public record RunConfig(
         return bootstrapServers.isEmpty();
     }
 
-    /** For how long every role waits for what is away. */
+    /** How long every role waits for an unavailable service. */
     public Duration patience() {
         return Duration.ofSeconds(patienceSeconds);
     }

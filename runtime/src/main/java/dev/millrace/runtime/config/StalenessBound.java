@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 
 /**
- * The limit on staleness where nobody gives one: {@code algorithm.staleness.max_versions} is then {@code admission.eta}, which
- * is the most versions that a rollout may be behind when it is trained on. Who wants slack gives a larger one.
+ * The default limit on staleness: {@code algorithm.staleness.max_versions} is then {@code admission.eta}, which
+ * is the most versions that a rollout may be behind when it is trained on. Set a larger limit for slack.
  */
 public final class StalenessBound {
     private static final String ALGORITHM = "algorithm";

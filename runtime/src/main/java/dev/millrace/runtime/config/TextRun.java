@@ -56,10 +56,10 @@ final class TextRun {
     }
 
     /**
-     * Looks at data and tokenizer of a run that begins, or that continues with others than it was begun with, and makes room for their
-     * prompts in a slot where its size is left open.
+     * Checks data and tokenizer of a run that begins or changes them, and sizes slots for their prompts where the size
+     * is not set.
      *
-     * @param begun what the run was begun with
+     * @param begun the run's initial configuration
      */
     static void fill(ObjectNode tree, ObjectNode begun) {
         if (!kind(tree.get(TASK)).equals(TEXT)) {
@@ -130,7 +130,7 @@ final class TextRun {
         }
     }
 
-    /** Refuses evaluations that have no prompt but those that are trained on, and held-out prompts that nobody would look at. */
+    /** Refuses evaluations without held-out prompts, and held-out prompts without an evaluation. */
     static void requireHeldOut(TaskSettings task, EvaluationConfig evaluation) {
         if (!(task instanceof TextTask text) || text.files().rows() == 0) {
             return;
@@ -150,17 +150,17 @@ final class TextRun {
         }
     }
 
-    /** Refuses a run whose held-out prompts are away or have changed, before it starts. */
+    /** Refuses a run whose held-out prompts are missing or have changed, before it starts. */
     static void requireHeldOutFiles(TaskSettings task) {
         require(task, TextTask::requireHeldOutAsRecorded);
     }
 
-    /** Refuses a run whose data is away or has changed, before it starts. */
+    /** Refuses a run whose data is missing or has changed, before it starts. */
     static void requireData(TaskSettings task) {
         require(task, TextTask::requireDataAsRecorded);
     }
 
-    /** Refuses a run whose tokenizer is away or has changed, before it starts. */
+    /** Refuses a run whose tokenizer is missing or has changed, before it starts. */
     static void requireTokenizer(TaskSettings task) {
         require(task, TextTask::requireTokenizerAsRecorded);
     }
@@ -175,6 +175,6 @@ final class TextRun {
         }
     }
 
-    /** The part of a configuration that is looked at before the rest can be put together. */
+    /** The part of a configuration that is needed before the rest can be resolved. */
     public record Asked(TaskSettings task, RewardFunction reward) {}
 }

@@ -14,8 +14,8 @@ import java.util.Optional;
  * A configuration record that has named variants: a component {@code variant}, and a public static {@code variant(String)} that gives
  * the whole record of a name or refuses it.
  *
- * <p>In a tree it is an object, whose key {@code variant} says over which variant its other keys are put, or a variant's name alone
- * as text. Without either its other keys are put over the default.
+ * <p>In a tree it is an object whose key {@code variant} names the variant that its other keys override, or a variant's
+ * name alone as text. Without either the other keys override the default.
  */
 final class Variants {
     /** The key that names the variant, and the method that gives it. */
@@ -42,7 +42,7 @@ final class Variants {
     }
 
     /**
-     * The record over which a node's other keys are put.
+     * Returns the record that a node's other keys override.
      *
      * @throws ConfigException if there is no variant of the name
      */

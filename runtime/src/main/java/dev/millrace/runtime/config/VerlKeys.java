@@ -11,8 +11,8 @@ import java.util.function.Function;
 
 /**
  * verl's keys within {@code algorithm}, read as the keys here that mean the same: {@code adv_estimator}, {@code loss_mode},
- * {@code clip_ratio}, {@code loss_agg_mode}, {@code rollout_correction}, {@code use_kl_loss} and those that go with them, wherever in
- * verl's tree they stand. A tree that says the same under both names is refused.
+ * {@code clip_ratio}, {@code loss_agg_mode}, {@code rollout_correction}, {@code use_kl_loss} and related keys, at any
+ * place of verl's tree. A tree that sets the same under both names is refused.
  */
 public final class VerlKeys {
     private static final Map<String, String> ADVANTAGES = Map.of("rloo_vectorized", "rloo", "grpo_vectorized", "grpo");
@@ -27,7 +27,7 @@ public final class VerlKeys {
     /**
      * Rewrites keys of {@code algorithm} in place.
      *
-     * @throws ConfigException naming the key that cannot be taken over, and why
+     * @throws ConfigException naming the key that cannot be translated, and why
      */
     public static void read(ObjectNode algorithm) {
         VerlKeys keys = new VerlKeys(algorithm);
@@ -48,7 +48,7 @@ public final class VerlKeys {
         estimator.ifPresent(name -> {
             ObjectNode advantage = group("advantage", "adv_estimator");
             advantage.put(Choice.KIND, ADVANTAGES.getOrDefault(name, name));
-            if (name.startsWith("grpo") && !name.equals("grpo_passk")) { // as verl has it unless it is told otherwise
+            if (name.startsWith("grpo") && !name.equals("grpo_passk")) { // verl's default
                 advantage.put("divide_by_std", divides.map(JsonNode::asBoolean).orElse(true));
             }
         });
@@ -212,7 +212,7 @@ public final class VerlKeys {
         algorithm.set(key, value);
     }
 
-    /** A group that only verl's key has chosen the kind of. */
+    /** A group whose kind is chosen only by verl's key. */
     private ObjectNode group(String name, String verl) {
         JsonNode there = algorithm.get(name);
         if (there != null && (!there.isObject() || there.has(Choice.KIND)) && !taken.contains(name)) {

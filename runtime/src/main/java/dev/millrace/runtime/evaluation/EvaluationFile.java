@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** evaluations.csv of a run's folder: a row for each evaluation, by version, and an empty field where there is no number. */
+/** evaluations.csv of a run's folder: a row per evaluation, by version, with an empty field for a missing number. */
 public final class EvaluationFile {
     private static final List<Column<VersionEvaluation>> COLUMNS = List.of(
             Column.count("version", VersionEvaluation::getVersion),

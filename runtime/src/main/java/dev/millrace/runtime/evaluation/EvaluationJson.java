@@ -12,7 +12,7 @@ public final class EvaluationJson {
 
     private EvaluationJson() {}
 
-    /** What a curve needs of it. */
+    /** The part that a curve needs. */
     public static ObjectNode row(VersionEvaluation of) {
         return JSON.createObjectNode()
                 .put("version", of.getVersion())
@@ -27,7 +27,7 @@ public final class EvaluationJson {
                 .put("start_log_prob", of.getStartLogProb());
     }
 
-    /** All of it but the counts of the prompts. */
+    /** Everything except the prompts' counts. */
     public static ObjectNode whole(VersionEvaluation of) {
         ObjectNode json = row(of).put("epoch", of.getEpoch())
                 .put("weights_sha256", of.getWeightsSha256())

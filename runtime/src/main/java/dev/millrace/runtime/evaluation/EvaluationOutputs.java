@@ -39,7 +39,7 @@ final class EvaluationOutputs implements AutoCloseable {
         this.meters = new ReadingMeters(registry);
     }
 
-    /** All so far; those on other prompts are passed over. */
+    /** All so far; skips those on other prompts. */
     void show(Evaluations evaluations) {
         if (evaluations
                 .last()
@@ -87,9 +87,10 @@ final class EvaluationOutputs implements AutoCloseable {
     }
 
     /**
-     * Every figure of an evaluation's record and of where it stands among those before it, each with its gauge and its curve; what has no value is absent. The mean reward has verl's
-     * name of a validation, {@code val-core/held_out/reward/mean@N} with N responses to each prompt; what verl does not have, or computes
-     * otherwise, is under {@code evaluation/}.
+     * Every figure of an evaluation's record and of its rank among earlier ones, each with its gauge and its curve;
+     * absent values are left out. The mean reward has verl's name of a validation, {@code
+     * val-core/held_out/reward/mean@N} with N responses to each prompt; figures that verl lacks or computes differently
+     * are under {@code evaluation/}.
      */
     static final class EvaluationReadings {
         private static final String REWARD = "millrace.evaluator.reward";

@@ -11,7 +11,7 @@ import dev.millrace.schemas.VersionEvaluation;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Figures of an evaluation as its record has them: absent where there is none. */
+/** Figures of an evaluation's record; absent where not computed. */
 public final class EvaluationRecords {
     private EvaluationRecords() {}
 
@@ -71,7 +71,7 @@ public final class EvaluationRecords {
                 .build();
     }
 
-    /** What of a record is no figure. */
+    /** Fields of a record that are not figures. */
     private static VersionEvaluation.Builder identity(VersionEvaluation of) {
         return VersionEvaluation.newBuilder()
                 .setRunId(of.getRunId())
@@ -90,7 +90,7 @@ public final class EvaluationRecords {
                 .setFinishedAtMs(of.getFinishedAtMs());
     }
 
-    /** How many responses were judged. */
+    /** Returns how many responses were judged. */
     public static int responses(VersionEvaluation record) {
         return record.getPrompts().stream()
                 .mapToInt(EvaluatedPrompt::getSamples)

@@ -6,7 +6,7 @@ import java.util.OptionalLong;
 
 /**
  * Chooses the next version to evaluate: version 0, every {@code every_versions}-th and the learner's last; or the newest, every
- * {@code every_seconds}. Of several due versions it takes the newest and passes over the others. Confined to one thread.
+ * {@code every_seconds}. Of several due versions it takes the newest and skips the others. Confined to one thread.
  */
 final class EvaluationSchedule {
     private final EvaluationConfig config;
@@ -23,7 +23,7 @@ final class EvaluationSchedule {
     /**
      * The version to evaluate.
      *
-     * @param passedOver earlier due versions, which are left out
+     * @param passedOver skipped earlier due versions
      */
     record Due(long version, long passedOver) {}
 

@@ -4,8 +4,7 @@ import dev.millrace.schemas.VersionEvaluation;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where the newest of some evaluations on the same prompts stands among them: what alerts ask, which know no version but the one that is
- * shown.
+ * Compares the newest evaluation with earlier ones on the same prompts, for alerts, which see only the current version.
  *
  * @param best the one with the highest mean reward, of several the earliest
  * @param sinceBest how many were of later versions
@@ -14,12 +13,12 @@ import org.jspecify.annotations.Nullable;
 record EvaluationStanding(
         VersionEvaluation best, int sinceBest, @Nullable Double firstStartLogProb) {
 
-    /** That of one without any before it. */
+    /** Standing of the first evaluation. */
     static EvaluationStanding first(VersionEvaluation evaluation) {
         return new EvaluationStanding(evaluation, 0, evaluation.getStartLogProb());
     }
 
-    /** With that of a later version behind them. */
+    /** Adds the evaluation of a later version. */
     EvaluationStanding then(VersionEvaluation next) {
         boolean isBetter = next.getRewardMean() > best.getRewardMean();
         return new EvaluationStanding(

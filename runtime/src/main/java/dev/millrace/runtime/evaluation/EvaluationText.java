@@ -6,7 +6,7 @@ import java.util.Locale;
 
 /** Evaluations in words. */
 public final class EvaluationText {
-    /** An interval over fewer prompts says next to nothing. */
+    /** An interval over fewer prompts is meaningless. */
     private static final int FEW = 10;
 
     private EvaluationText() {}
@@ -28,7 +28,7 @@ public final class EvaluationText {
                 + startLogProb(evaluations, last);
     }
 
-    /** Mean reward with its interval, where there are prompts enough for one. */
+    /** Mean reward, with its interval if there are enough prompts. */
     public static String reward(VersionEvaluation of) {
         Double low = of.getRewardLow();
         Double high = of.getRewardHigh();
@@ -38,7 +38,7 @@ public final class EvaluationText {
                 : mean + String.format(Locale.ROOT, " [%.3f, %.3f]", low, high);
     }
 
-    /** How many prompts there are, and what the intervals over them are. */
+    /** Returns how many prompts there are, and what the intervals over them are. */
     public static String prompts(VersionEvaluation of) {
         int prompts = of.getPrompts().size();
         return prompts

@@ -38,11 +38,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The role that evaluates: follows the run's versions, tries those that are due on held-out prompts, each at that one version from the
- * first token to the last, and writes one record of each to the topic {@code evaluations}. One per run; a second one takes over.
+ * The evaluator role: follows the run's versions, samples held-out prompts with those that are due, and writes one
+ * record per version to the topic {@code evaluations}. All tokens of an evaluation come from one version. One per run;
+ * a second one takes over.
  *
- * <p>When it falls behind it continues with the newest version that is due; what it passes over is in the record and a meter. Killed at any
- * moment, it begins the evaluation again that it was at, and writes no second record of one that it had written.
+ * <p>When it falls behind it continues with the newest due version; the record and a meter count the skipped ones.
+ * After a kill it repeats the interrupted evaluation and never writes a second record of a finished one.
  *
  * <p>{@link #run} and then {@link #evaluateLast} belong to one thread at a time; the rest may be called by any. Meters: {@code
  * millrace.evaluator.tokens}, {@code .idle.seconds}, {@code .evaluations}, {@code .passed.over.versions}, {@code .failed.responses},
@@ -107,7 +108,7 @@ public final class Evaluator implements AutoCloseable {
                 .register(meters);
     }
 
-    /** All so far that can be compared, by version. */
+    /** All comparable evaluations so far, by version. */
     public Evaluations evaluations() {
         return journal.log().evaluations();
     }
@@ -151,9 +152,10 @@ public final class Evaluator implements AutoCloseable {
     }
 
     /**
-     * Evaluates the newest version, unless it was, or another evaluator has taken over; after {@link #run} has ended.
+     * Evaluates the newest version after {@link #run} has ended, unless that is done or another evaluator has taken
+     * over.
      *
-     * @param givenUp looked at again and again; true ends it
+     * @param givenUp polled; true ends it
      */
     public void evaluateLast(BooleanSupplier givenUp) {
         if (!journal.isOpen() || takenOver) {
@@ -167,7 +169,7 @@ public final class Evaluator implements AutoCloseable {
         }
     }
 
-    /** Ends {@link #run}, and its evaluation that continues; what is half evaluated is no evaluation. */
+    /** Ends {@link #run} and discards its unfinished evaluation. */
     public void stop() {
         stopped = true;
     }
@@ -183,7 +185,7 @@ public final class Evaluator implements AutoCloseable {
         }
         try {
             evaluating = due.version();
-            journal.evaluating(due.version(), givenUp); // first: what is being read is not to be removed
+            journal.evaluating(due.version(), givenUp); // first: the version being read must not be removed
             VersionEvaluation evaluation =
                     trial.of(HeldOutTrial.Versions.of(feed), due.version(), due.passedOver(), () -> {
                         pulse.turn();
@@ -201,7 +203,7 @@ public final class Evaluator implements AutoCloseable {
             }
         } catch (VersionUnavailableException
                 | CorruptVersionException
-                | UnjudgedException e) { // the run continues without a number that it does not need
+                | UnjudgedException e) { // the run does not need this number
             passedOver.increment();
             LOG.warn("version {} is not evaluated: {}", due.version(), e.getMessage());
         } catch (CancellationException e) {
@@ -218,11 +220,11 @@ public final class Evaluator implements AutoCloseable {
     }
 
     /**
-     * The evaluator's side of the log: earlier evaluations, each once, and the version under evaluation, which the learner keeps
-     * meanwhile.
+     * The evaluator's log access: earlier evaluations, each once, and the version under evaluation, which the learner
+     * keeps meanwhile.
      *
-     * <p>{@link #open} fences an older holder of the id before it reads. So nobody else evaluates a version that it does not find, and it
-     * finds a record that was committed before a kill. Owned by one thread at a time.
+     * <p>{@link #open} fences an older holder of the id before it reads. So no other evaluator can be active, and
+     * records committed before a kill are found. Owned by one thread at a time.
      */
     static final class EvaluationJournal implements AutoCloseable {
         static final String ROLE = "evaluator";
@@ -282,7 +284,7 @@ public final class Evaluator implements AutoCloseable {
         }
 
         /**
-         * Says that a version is being evaluated, once and then every few seconds, so that it is kept.
+         * Announces the version under evaluation, once and then every few seconds, so that it is kept.
          *
          * @param stopped gives up attempts that fail
          */
@@ -299,7 +301,7 @@ public final class Evaluator implements AutoCloseable {
             send(serving(version, false), stopped);
         }
 
-        /** Says that no version is needed any more. */
+        /** Announces that no version is needed. */
         void left(BooleanSupplier stopped) {
             if (served.isPresent()) {
                 send(serving(served.getAsLong(), true), stopped);
@@ -308,7 +310,7 @@ public final class Evaluator implements AutoCloseable {
         }
 
         /**
-         * Writes an evaluation, unless it is there.
+         * Writes an evaluation unless it exists.
          *
          * @return false if it was stopped before it could be written
          */
@@ -319,7 +321,7 @@ public final class Evaluator implements AutoCloseable {
             tokens += EvaluationRecords.tokens(evaluation);
             while (!log.has(evaluation)) {
                 if (send(record, stopped)) {
-                    awaitRead(evaluation); // a commit is answered before its end is visible to readers
+                    awaitRead(evaluation); // a commit is acknowledged before readers see it
                 } else if (stopped.getAsBoolean()) {
                     return log.has(evaluation);
                 }
@@ -338,7 +340,7 @@ public final class Evaluator implements AutoCloseable {
             }
         }
 
-        /** @return false if it may not be there; what the log says is read then */
+        /** @return false if it may be missing; the caller then reads the log */
         private boolean send(ProducerRecord<byte[], byte[]> record, BooleanSupplier stopped) {
             try {
                 writer.write(out -> out.send(record));

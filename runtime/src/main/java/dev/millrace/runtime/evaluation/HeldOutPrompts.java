@@ -17,8 +17,8 @@ import java.util.OptionalInt;
 import java.util.stream.LongStream;
 
 /**
- * Requests for prompts that a run is never trained on: those that its task holds out, or else those of another seed. Asked for twice with
- * the same seeds they are the same, draws included.
+ * Requests for held-out prompts: those that the task holds out, or else those of another seed. A function of the seeds,
+ * draws included.
  */
 public final class HeldOutPrompts {
     private final RunIdentity run;
@@ -30,7 +30,7 @@ public final class HeldOutPrompts {
         this(run, config, config.task());
     }
 
-    /** @param held the run's task, which may hold out other prompts than the run does */
+    /** @param held the run's task; its held-out prompts may differ from the run's */
     public HeldOutPrompts(RunIdentity run, MillraceConfig config, TaskSettings held) {
         this.run = run;
         this.config = config;
@@ -72,7 +72,9 @@ public final class HeldOutPrompts {
                 .toList();
     }
 
-    /** SHA-256 over prompts in their order: environment, tokens, and what the environment is given; each with its length. */
+    /**
+     * SHA-256 over prompts in their order: environment, tokens and environment state, each prefixed with its length.
+     */
     public static String sha256(List<PromptRequest> requests) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (PromptRequest request : requests) {
@@ -85,7 +87,7 @@ public final class HeldOutPrompts {
         return ContentTopic.hash(all.toByteArray());
     }
 
-    /** Prefixes the length, so that parts cannot run into each other. */
+    /** Prefixes the length, so that parts cannot be confused. */
     private static void part(ByteArrayOutputStream all, byte[] bytes) {
         all.writeBytes(ByteBuffer.allocate(Integer.BYTES).putInt(bytes.length).array());
         all.writeBytes(bytes);

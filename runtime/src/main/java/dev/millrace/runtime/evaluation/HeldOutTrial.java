@@ -38,10 +38,10 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tries a version on held-out prompts, sampled as the run samples, on this process's own engine.
+ * Evaluates a version on held-out prompts with the run's sampling, on this process's engine.
  *
- * <p>Prompts are the same for every version. Draws are those of the run's seed, the version, the prompt and the sample: the same version
- * is answered with the same tokens, whenever and wherever that is, on the same kind of machine. Owned by one thread at a time.
+ * <p>Prompts are the same for every version. Draws are those of the run's seed, the version, the prompt and the sample:
+ * the same version always gives the same tokens on the same kind of machine. Owned by one thread at a time.
  */
 public final class HeldOutTrial {
     private static final Logger LOG = LoggerFactory.getLogger(HeldOutTrial.class);
@@ -59,7 +59,7 @@ public final class HeldOutTrial {
     private final String dataSha256;
 
     /**
-     * @param held the run's task, which may hold out other prompts than the run does
+     * @param held the run's task; its held-out prompts may differ from the run's
      * @param asked prompts, samples and what is correct
      * @param clock dates the record
      */
@@ -85,12 +85,12 @@ public final class HeldOutTrial {
         return dataSha256;
     }
 
-    /** How many different prompts are asked. */
+    /** Number of distinct prompts. */
     public int prompts() {
         return count;
     }
 
-    /** Where versions come from: what is known of one, and its weights. */
+    /** Source of versions: metadata and weights. */
     public record Versions(LongFunction<PolicyVersion> manifests, LongFunction<Weights> weights) {
         /** Those of a run's log. */
         public static Versions of(PolicyFeed feed) {
@@ -101,9 +101,9 @@ public final class HeldOutTrial {
     /**
      * Tries one.
      *
-     * @param passedOver versions that were due before it and are left out
-     * @param goesOn called again and again; what it throws ends the trial
-     * @throws VersionUnavailableException if its weights cannot be had
+     * @param passedOver skipped earlier due versions
+     * @param goesOn called repeatedly; its exception ends the trial
+     * @throws VersionUnavailableException if its weights cannot be loaded
      * @throws UnjudgedException if no response could be judged
      */
     public VersionEvaluation of(Versions versions, long version, long passedOver, Runnable goesOn) {
@@ -117,7 +117,7 @@ public final class HeldOutTrial {
                 goesOn);
     }
 
-    /** What a policy that began as a checkpoint began as; empty where that is not known any more, or it began as random numbers. */
+    /** Initial checkpoint of a policy; empty if it is no longer known, or the policy began with random weights. */
     private Optional<Weights> start(Versions versions) {
         if (config.model().checkpoint().isEmpty()) {
             return Optional.empty();
@@ -131,10 +131,10 @@ public final class HeldOutTrial {
     }
 
     /**
-     * Tries weights that are at hand.
+     * Evaluates weights in memory.
      *
      * @param key of their version
-     * @param start weights that the text is looked at under afterwards; empty for none
+     * @param start weights to score the text with afterwards; empty for none
      */
     VersionEvaluation of(
             VersionKey key,
@@ -206,7 +206,7 @@ public final class HeldOutTrial {
         }
     }
 
-    /** @param all prompt by prompt, as many of each as were asked for */
+    /** @param all grouped by prompt, with the requested number of samples each */
     private List<PromptCounts> counts(List<Rollout> all) {
         List<PromptCounts> counts = new ArrayList<>();
         for (int first = 0; first < all.size(); first += asked.samples()) {

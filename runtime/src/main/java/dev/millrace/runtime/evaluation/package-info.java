@@ -1,4 +1,4 @@
-/** How good a run's policy is on prompts that it is never trained on, and how far its text is from the model that it began as. */
+/** Evaluates a run's policy on held-out prompts, and measures its distance from the initial model. */
 @NullMarked
 package dev.millrace.runtime.evaluation;
 

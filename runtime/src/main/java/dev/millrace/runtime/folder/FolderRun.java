@@ -47,12 +47,12 @@ import org.apache.kafka.common.utils.internals.CloseableIterator;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run that has ended in its folder, by its broker's files. Reads a partition's files only when it is asked about the partition. Holds no lock: the run
- * may go on meanwhile. Thread-safe; its cursors and scans are not.
+ * A stopped run in its folder, read from its broker's files. Reads a partition's files only when it is asked about the
+ * partition. Holds no lock: the run may continue meanwhile. Thread-safe; its cursors and scans are not.
  */
 public final class FolderRun implements RecordedRun, RunRecords {
     private static final String BROKER = "broker";
-    /** A broker writes it when it has ended in order, and removes it when it starts. */
+    /** A broker writes it after a clean shutdown, and removes it when it starts. */
     private static final String ENDED_IN_ORDER = ".kafka_cleanshutdown";
 
     private final BrokerFiles files;
@@ -73,7 +73,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
     /**
      * Opens the run.
      *
-     * @param folder with a run that has a broker of its own
+     * @param folder with a run on an embedded broker
      * @param whereabouts says under which prefix the run is, and where its schemas are
      * @throws dev.millrace.replay.archive.ArchiveException if the broker has left no files
      * @throws LogSetupException if they hold no run
@@ -90,7 +90,10 @@ public final class FolderRun implements RecordedRun, RunRecords {
         return new FolderRun(files, registry, claim, claim.lineage(claim.run().epoch()), topics);
     }
 
-    /** Whether a folder's files hold all that its broker would answer: it has ended in order, and no topic of the run was deleted. */
+    /**
+     * Returns whether a folder's files are complete: its broker was shut down cleanly, and no topic of the run was
+     * deleted.
+     */
     public static boolean isComplete(Path folder, RunTopics topics) {
         Path broker = folder.resolve(BROKER);
         return Files.exists(broker.resolve(ENDED_IN_ORDER))
@@ -123,7 +126,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
         return records;
     }
 
-    /** The same run with what its earlier epochs have left as well. */
+    /** The same run including records of earlier epochs. */
     public FolderRun withEveryEpoch() {
         return new FolderRun(files, registry, claim, EpochLineage.FIRST, topics);
     }
@@ -133,7 +136,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
         return claim;
     }
 
-    /** Of how many partitions anything was read so far. */
+    /** Number of partitions read so far. */
     public int partitionsRead() {
         return files.partitionsRead();
     }
@@ -187,11 +190,11 @@ public final class FolderRun implements RecordedRun, RunRecords {
 
     @Override
     public RecordFetcher fetcher() {
-        // places may be of what an earlier epoch has left
+        // positions may belong to an earlier epoch
         return new CursorFetcher(files::read);
     }
 
-    /** False: who follows a run that continues asks its broker. */
+    /** False: a live run is followed through its broker. */
     @Override
     public boolean hasGrown() {
         return false;
@@ -202,7 +205,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
         registry.close();
     }
 
-    /** The folder in which a broker of Kafka keeps everything: a folder for each partition, and where each one's log begins. Thread-safe. */
+    /** A Kafka broker's log directory: a folder per partition, and each partition's log start offset. Thread-safe. */
     static final class BrokerFiles implements CursorScan.Files {
         private static final String BEGINNINGS = "log-start-offset-checkpoint";
 
@@ -224,7 +227,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
                 entries.filter(Files::isDirectory).forEach(entry -> {
                     String name = entry.getFileName().toString();
                     int at = name.lastIndexOf('-');
-                    // one that is being deleted has a suffix of letters
+                    // one that is being deleted has a suffix
                     if (at > 0 && name.substring(at + 1).matches("\\d{1,9}")) {
                         partitions.put(
                                 new TopicPartition(name.substring(0, at), Integer.parseInt(name.substring(at + 1))),
@@ -238,7 +241,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
             }
         }
 
-        /** Lines of topic, partition and offset, behind one with the form and one with their number. */
+        /** Lines of topic, partition and offset, after one with the format version and one with the count. */
         private static Map<TopicPartition, Long> beginnings(Path file) throws IOException {
             Map<TopicPartition, Long> beginnings = new HashMap<>();
             if (Files.exists(file)) {
@@ -278,7 +281,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
             return new FilesCursor(partition, of(partition), from);
         }
 
-        /** Of a partition, whose batches' heads are read when it is first asked for. */
+        /** Opens a partition; its batch headers are read at first use. */
         PartitionFiles of(TopicPartition partition) {
             return read.computeIfAbsent(partition, unread -> {
                 Path path = partitions.get(unread);
@@ -289,13 +292,13 @@ public final class FolderRun implements RecordedRun, RunRecords {
             });
         }
 
-        /** As much of the partitions as was looked at so far. */
+        /** The partitions read so far. */
         int partitionsRead() {
             return read.size();
         }
     }
 
-    /** Reads committed records of a partition's files, from one offset on to where they end. */
+    /** Reads committed records of a partition's files, from an offset to their end. */
     static final class FilesCursor implements SeekingCursor {
         private final TopicPartition partition;
         private final PartitionFiles files;

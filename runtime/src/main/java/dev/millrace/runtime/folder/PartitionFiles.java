@@ -14,11 +14,11 @@ import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRec
 import org.apache.kafka.common.record.internal.Record;
 
 /**
- * What a partition's files hold, by the heads of their batches, which are read once: where committed records end, which transactions were given up,
- * and where to begin reading for an offset. Immutable once made, and thread-safe.
+ * Index of a partition's files from their batch headers, read once: last stable offset, aborted transactions, and file
+ * positions by offset. Immutable and thread-safe.
  */
 final class PartitionFiles {
-    /** Of each file, so far apart are the places that are remembered. */
+    /** Distance between remembered positions in a file. */
     private static final int APART_BYTES = 1 << 20;
 
     private final List<Segment> segments;
@@ -86,7 +86,7 @@ final class PartitionFiles {
         return segments;
     }
 
-    /** Where to begin, so as to come by this offset if it is there. */
+    /** Returns a position at or before this offset. */
     Place before(long offset) {
         int at = Collections.binarySearch(
                 places, new Place(offset, 0, 0, 0), (a, b) -> Long.compare(a.offset(), b.offset()));
@@ -118,7 +118,7 @@ final class PartitionFiles {
         return OptionalLong.empty();
     }
 
-    /** Whether the records of a batch are committed, or never were part of a transaction. */
+    /** Returns whether the records of a batch are committed or non-transactional. */
     boolean isCommitted(FileChannelRecordBatch batch) {
         if (batch.isControlBatch()) {
             return false;

@@ -15,7 +15,7 @@ import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRec
 import org.apache.kafka.common.record.internal.FileRecords;
 
 /**
- * One of the files in which a broker keeps a partition, named by its first offset.
+ * A log segment of a partition, named by its first offset.
  *
  * @param base that offset
  */
@@ -39,7 +39,7 @@ record Segment(long base, Path file) {
         return new Segment(Long.parseLong(name.substring(0, name.length() - SUFFIX.length())), file);
     }
 
-    /** Opened; its batches are read as they are asked for, and end where the file's last whole batch does. */
+    /** An open segment; its batches are read lazily up to the last whole one. */
     Batches open(int position) {
         try {
             FileRecords records = FileRecords.open(file.toFile(), false);
@@ -51,7 +51,7 @@ record Segment(long base, Path file) {
 
     private static ArchiveException gone(Path file, IOException e) {
         return new ArchiveException(
-                file + " cannot be read (" + e.getMessage() + "); if the run goes on or was removed, look again", e);
+                file + " cannot be read (" + e.getMessage() + "); if the run is live or was removed, retry", e);
     }
 
     /** Batches of one file. */
@@ -73,7 +73,7 @@ record Segment(long base, Path file) {
                 try {
                     next = batches.hasNext() ? Optional.of(batches.next()) : Optional.empty();
                 } catch (KafkaException e) {
-                    // a batch that was being written when the broker ended is none: its next start cuts it off
+                    // the broker truncates a partly written batch at its next start
                 }
             }
             return next.isPresent();

@@ -1,4 +1,4 @@
-/** A run's folder read without its broker: what the broker's files hold of the run. */
+/** Reads a run from its broker's files, without the broker. */
 @NullMarked
 package dev.millrace.runtime.folder;
 

@@ -4,11 +4,13 @@ import dev.millrace.log.Alarms;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 
-/** The gauge {@code millrace.alarms} by name: how many alarms of it last. A name that was never raised has none. */
+/**
+ * The gauge {@code millrace.alarms} by name: the number of active alarms. A name that was never raised has no gauge.
+ */
 public final class AlarmMeters {
     private AlarmMeters() {}
 
-    /** Keeps the gauges of a process's alarms from now on. */
+    /** Registers the gauges and keeps them up to date. */
     public static void bind(Alarms alarms, MeterRegistry meters) {
         alarms.onNewName(name -> Gauge.builder("millrace.alarms", alarms, all -> all.standing(name))
                 .tag("name", name)

@@ -69,7 +69,7 @@ public final class ClientMeters implements MetricsReporter {
     /** The client settings with this reporter in them. */
     public static Map<String, Object> reportingTo(MeterRegistry registry, Map<String, String> settings) {
         Map<String, Object> with = new HashMap<>(settings);
-        with.putIfAbsent("metric.reporters", JmxReporter.class.getName()); // Kafka's default, which ours joins
+        with.putIfAbsent("metric.reporters", JmxReporter.class.getName()); // Kafka's default, kept next to ours
         with.merge("metric.reporters", ClientMeters.class.getName(), (given, ours) -> given + "," + ours);
         with.put(REGISTRY, registry);
         return with;
@@ -92,7 +92,7 @@ public final class ClientMeters implements MetricsReporter {
     public void metricChange(KafkaMetric metric) {
         MetricName name = metric.metricName();
         Set<String> tags = name.tags().keySet();
-        // the same name stands again for each topic, partition and node, with more tags than the client's id
+        // the same name exists per topic, partition and node, with more tags than the client's id
         if (READ.contains(name.name()) && tags.equals(Set.of("client-id"))) {
             meters.put(name, meter(metric));
         } else if (name.name().equals(PER_PARTITION) && tags.equals(Set.of("client-id", "topic", "partition"))) {
@@ -103,7 +103,9 @@ public final class ClientMeters implements MetricsReporter {
         }
     }
 
-    /** Whether a metric of a partition stands for another a second time, with underscores for the topic's periods (KIP-1109). */
+    /**
+     * Returns whether a partition metric duplicates another one with underscores for the topic's periods (KIP-1109).
+     */
     private static boolean isDeprecated(MetricName name, MetricName other) {
         Map<String, String> tags = new HashMap<>(other.tags());
         return tags.computeIfPresent("topic", (tag, topic) -> topic.replace('.', '_')) != null

@@ -26,13 +26,13 @@ import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The run's steps, or its evaluations, as TensorBoard's event files, in a folder of the run's name; of a run that was rolled back, each
- * epoch has a folder of its own.
+ * Writes the run's steps or evaluations as TensorBoard event files, in a folder named like the run; after a rollback
+ * each epoch has its own folder.
  *
- * <p>Fed with every step of the run from its first, or every evaluation: those that the folder has already are passed over. A process that continues begins
- * a new file, which TensorBoard reads as the continuation of those before it. One process writes a folder at a time. Where writing
- * fails, an alarm says so and nothing more is written; the next start writes what is missing, out of the training log. Used by one
- * thread.
+ * <p>Takes every step of the run from its first, or every evaluation, and skips those that the folder already has. A
+ * process that continues begins a new file, which TensorBoard reads as the continuation of those before it. One process
+ * writes a folder at a time. If writing fails, an alarm is raised and writing stops; the next start writes the missing
+ * steps from the training log. Used by one thread.
  */
 public final class EventFiles implements AutoCloseable {
     /** The alarm that curves are missing. */
@@ -58,7 +58,7 @@ public final class EventFiles implements AutoCloseable {
     /**
      * Takes the run's folder.
      *
-     * @param directory what TensorBoard is given as its {@code --logdir}
+     * @param directory TensorBoard's {@code --logdir}
      * @throws RefusedRequestException if it cannot be written, or another process writes it
      */
     public static EventFiles open(Path directory, RunIdentity run, Alarms alarms) {
@@ -69,7 +69,7 @@ public final class EventFiles implements AutoCloseable {
      * Takes the folder of the run's evaluations on some prompts, in that of the run: TensorBoard shows it as a run of its own, since the
      * step of an evaluation is the version that it is of.
      *
-     * @param dataSha256 identity of the prompts; evaluations on others are no continuation
+     * @param dataSha256 identity of the prompts; evaluations on others start anew
      * @throws RefusedRequestException as {@link #open}
      */
     public static EventFiles openHeldOut(Path directory, RunIdentity run, String dataSha256, Alarms alarms) {
@@ -160,19 +160,19 @@ public final class EventFiles implements AutoCloseable {
         }
     }
 
-    /** Says that curves are missing in a folder, and what writes them. */
+    /** Reports missing curves and the command that writes them. */
     public static void unwritten(Alarms alarms, Path folder, String sentence, String remedy) {
         alarms.raise(ALARM, folder.toString(), sentence, remedy);
     }
 
-    /** A number of 32 bits cannot say when something was to the second, and wall time says it already. */
+    /** A 32-bit float cannot hold a time to the second, and the wall time is already there. */
     private static List<Reading> curves(List<Reading> readings) {
         return readings.stream()
                 .filter(reading -> !reading.curve().endsWith("_at_ms"))
                 .toList();
     }
 
-    /** A new file, whose name comes behind those of all others: TensorBoard reads them in that order. */
+    /** A new file whose name sorts after all others: TensorBoard reads them in that order. */
     private FileChannel begun(double wallSeconds) throws IOException {
         List<Path> before = files(folder);
         for (long seconds = (long) wallSeconds; ; seconds++) {
@@ -225,7 +225,7 @@ public final class EventFiles implements AutoCloseable {
             return framed.array();
         }
 
-        /** Tells every whole record of a file, in order; what a killed process has left half at the end is no record. */
+        /** Reads every whole record of a file in order; ignores a partial one at the end. */
         static void read(Path file, Consumer<byte[]> told) throws IOException {
             try (InputStream in = new BufferedInputStream(Files.newInputStream(file))) {
                 byte[] head = new byte[HEAD];
@@ -290,7 +290,7 @@ public final class EventFiles implements AutoCloseable {
             });
         }
 
-        /** All numbers of a step: together in one record, so that a step is there whole or not at all. */
+        /** All numbers of a step in one record, so that a step is written completely or not at all. */
         static byte[] ofStep(double wallSeconds, long step, List<Reading> readings) {
             byte[] summary = message(out -> {
                 for (Reading reading : readings) {

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  * Serves {@code /metrics} and the schemas' read side to callers that {@link HttpListener} admits, and {@code /livez} and {@code /readyz} to
  * every caller: 200, or 503 with a line that says why.
  *
- * <p>{@link RequestThreads} answer, at most {@value #MOST_REQUESTS} at once. A request that takes longer than {@value #LIMIT_SECONDS} s to
- * be sent or to be answered is given up.
+ * <p>{@link RequestThreads} answer, at most {@value #MOST_REQUESTS} at once. Requests time out after {@value
+ * #LIMIT_SECONDS} s of sending or answering.
  */
 public final class HttpEndpoint implements AutoCloseable {
     private static final int MOST_REQUESTS = 1024;
@@ -34,7 +34,7 @@ public final class HttpEndpoint implements AutoCloseable {
     }
 
     /**
-     * Opens the port and answers from then on.
+     * Opens the port and starts to answer.
      *
      * @param option names the port in messages
      * @param port 1 to 65535; 0 takes any free one
@@ -77,12 +77,15 @@ public final class HttpEndpoint implements AutoCloseable {
         return port < 0 ? new HttpEndpoint(null) : open(http, "--metrics-port", port, metrics);
     }
 
-    /** Answers {@code /livez} and {@code /readyz} for these roles from here on; before, the process lives and is not ready. */
+    /**
+     * Answers {@code /livez} and {@code /readyz} for these roles from now on; until then the process is live and not
+     * ready.
+     */
     public void answer(Probes roles) {
         probes = roles;
     }
 
-    /** @param before there were roles to ask */
+    /** @param before state while there are no roles */
     private void probe(HttpExchange exchange, Function<Probes, Optional<String>> question, Optional<String> before)
             throws IOException {
         Probes known = probes;
@@ -106,7 +109,7 @@ public final class HttpEndpoint implements AutoCloseable {
         }
     }
 
-    /** Where the port is, without a slash at the end; empty if none is open. */
+    /** Base URL without a trailing slash; empty if no port is open. */
     public Optional<String> url() {
         return Optional.ofNullable(listener).map(HttpListener::url);
     }

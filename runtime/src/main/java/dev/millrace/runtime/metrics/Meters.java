@@ -32,7 +32,7 @@ import org.slf4j.LoggerFactory;
 
 /** The registry that all roles report to. */
 public final class Meters implements AutoCloseable {
-    /** Of the hundreds of meters of Kafka Streams, those that a person reads when something is slow; clients': {@link ClientMeters}. */
+    /** The meters of Kafka Streams that help to find what is slow; for clients see {@link ClientMeters}. */
     private static final Set<String> STREAMS = Set.of(
             "kafka.stream.alive.stream.threads",
             "kafka.stream.failed.stream.threads",
@@ -52,11 +52,11 @@ public final class Meters implements AutoCloseable {
     private final Optional<OtlpMirror> otlp;
 
     /**
-     * With the JVM's meters; Kafka's get in only as far as a person reads them, and no meter grows without bound.
+     * A registry with the JVM's meters and a selection of Kafka's; the series of each meter are bounded.
      *
-     * @param config where else they go
-     * @param runId whose they are
-     * @throws dev.millrace.runtime.config.ConfigException if a secret of the collector's leads nowhere
+     * @param config other outputs
+     * @param runId run of the meters
+     * @throws dev.millrace.runtime.config.ConfigException if a secret of the collector cannot be resolved
      */
     public Meters(MetricsConfig config, String runId) {
         registry.config().meterFilter(new MeterFilter() {
@@ -99,8 +99,8 @@ public final class Meters implements AutoCloseable {
     }
 
     /**
-     * Sends the meters of a registry to an OpenTelemetry collector, under their dotted names. Roles do not know of it: each meter has a
-     * mirror that reads it at every push. A collector that does not answer costs a log line only. Thread-safe.
+     * Sends the meters of a registry to an OpenTelemetry collector, under their dotted names. Each meter has a mirror
+     * that reads it at every push. If the collector does not answer, only a log line is written. Thread-safe.
      */
     static final class OtlpMirror implements AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(OtlpMirror.class);
@@ -130,7 +130,7 @@ public final class Meters implements AutoCloseable {
             return new io.micrometer.registry.otlp.OtlpConfig() {
                 @Override
                 public @Nullable String get(String key) {
-                    return null; // nothing is taken from system properties
+                    return null; // ignores system properties
                 }
 
                 @Override
@@ -187,7 +187,7 @@ public final class Meters implements AutoCloseable {
             }
         }
 
-        /** @param reading of the counter, which its own registry holds: this one holds it weakly */
+        /** @param reading of the counter, held weakly */
         private void count(FunctionCounter.Builder<?> reading, Meter.Id id) {
             mirrored.put(
                     id,
@@ -228,7 +228,7 @@ public final class Meters implements AutoCloseable {
 
         private SeriesBound() {}
 
-        /** Bounds what is registered from now on. */
+        /** Limits meters registered from now on. */
         static void on(MeterRegistry registry) {
             SeriesBound bound = new SeriesBound();
             registry.config()
@@ -252,7 +252,7 @@ public final class Meters implements AutoCloseable {
             }
             if (named.add(id.getName())) {
                 LOG.warn(
-                        "meter {} has {} series; {} and whatever else is new is left out",
+                        "meter {} has {} series; {} and further new series are left out",
                         id.getName(),
                         MOST,
                         id.getTags());

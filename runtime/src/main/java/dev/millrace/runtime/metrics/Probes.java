@@ -7,15 +7,15 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 
 /**
- * What {@code /livez} and {@code /readyz} say of the roles of a process.
+ * Answers of {@code /livez} and {@code /readyz} for the roles of a process.
  *
  * @param pulses by role
  * @param bound longest time between two turns of a role's loop; above every wait that ends by itself
- * @param hasFailed whether a role's thread has ended that should not have
+ * @param hasFailed whether a role's thread has ended unexpectedly
  */
 public record Probes(Map<String, Pulse> pulses, Duration bound, BooleanSupplier hasFailed) {
 
-    /** Why the process should be started again; empty if it should not. Names no address, and nothing that a failure says. */
+    /** Why the process should be restarted; empty if it should not. Contains no address and no exception text. */
     public Optional<String> whyDead() {
         if (hasFailed.getAsBoolean()) {
             return Optional.of("a role has failed; the log says which, and why");

@@ -3,7 +3,7 @@ package dev.millrace.runtime.metrics;
 import io.micrometer.core.instrument.Tags;
 
 /**
- * One number of a step or an evaluation, and where it is shown.
+ * One number of a step or an evaluation, with its gauge and curve.
  *
  * @param meter name of the gauge, with dots
  * @param tags of the gauge; the same keys for every gauge of that name

@@ -8,8 +8,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * Gauges of the newest step, or evaluation: every number of its record, and no other. What it did not compute has no gauge until one
- * does, so that there are never more than the newest has numbers. Thread-safe.
+ * Gauges of the newest step or evaluation: one per number of its record. A number that it lacks has no gauge.
+ * Thread-safe.
  */
 public final class ReadingMeters implements AutoCloseable {
     private final MeterRegistry registry;
@@ -38,7 +38,7 @@ public final class ReadingMeters implements AutoCloseable {
         this.registry = registry;
     }
 
-    /** From now on the gauges are these. */
+    /** Replaces the gauges. */
     public synchronized void show(List<Reading> readings) {
         Map<Series, Reading> now = new HashMap<>();
         readings.forEach(reading -> now.put(new Series(reading.meter(), reading.tags()), reading));

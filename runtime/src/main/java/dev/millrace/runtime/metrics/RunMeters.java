@@ -5,8 +5,8 @@ import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 
 /**
- * Which run a process's meters are of, and what the run is to reach: {@code millrace.run.info}, which is 1 and has the run as a tag, for
- * dashboards to choose processes by; and {@code millrace.run.goal.reward}, of a run that has a goal.
+ * Gauges that identify the run of a process and its goal: {@code millrace.run.info}, which is 1 and has the run as a
+ * tag, for dashboards to choose processes by; and {@code millrace.run.goal.reward}, of a run that has a goal.
  */
 public final class RunMeters {
     private RunMeters() {}

@@ -9,8 +9,8 @@ import java.util.Optional;
 import java.util.TreeMap;
 
 /**
- * What the gauge of a figure is called: {@code millrace.} and verl's name, where verl has the same figure, otherwise
- * {@code millrace.step.} and its key. Times are in seconds, and say so at the end of the name in place of the key's beginning.
+ * Gauge name of a figure: {@code millrace.} and verl's name where verl has the same figure, otherwise {@code
+ * millrace.step.} and its key. Times are in seconds, with the unit as suffix.
  *
  * @param name with dots
  * @param unit base unit that Prometheus appends to the name; empty for none

@@ -18,8 +18,9 @@ import java.util.TreeMap;
 /**
  * Every number of a step's record, each with its gauge and its curve; what was not computed, or is not finite, is absent.
  *
- * <p>The role is who decided it: {@code learner} at the step, {@code topology} when the batch was assembled. What stages report has
- * the stage as a tag too; what is known by no name but the training log's is one gauge with that name as a tag. Used by one thread.
+ * <p>The role is the one that computed it: {@code learner} at the step, {@code topology} when the batch was assembled.
+ * What stages report has the stage as a tag too; numbers known only by their name in the training log share one gauge
+ * with that name as a tag. Used by one thread.
  */
 public final class StepReadings {
     static final String STAGE_TOKENS_SEEN = "millrace.stage.tokens.seen";

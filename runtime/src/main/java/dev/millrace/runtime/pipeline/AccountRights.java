@@ -17,7 +17,7 @@ import org.apache.kafka.common.acl.AclOperation;
 import org.apache.kafka.common.errors.AuthorizationException;
 import org.apache.kafka.common.resource.ResourceType;
 
-/** The rights that the account of a process needs on a cluster with ACLs, and what it lacks as a sentence with the commands that grant it. */
+/** ACLs that a process's account needs, and a message with the commands that grant the missing ones. */
 public final class AccountRights {
     private AccountRights() {}
 
@@ -51,7 +51,7 @@ public final class AccountRights {
                 .toList();
     }
 
-    /** Whether a cluster has refused something to the account. */
+    /** Returns whether a cluster denied the account something. */
     public static boolean isCauseOf(Throwable failure) {
         for (Throwable e = failure; e != null; e = e.getCause()) {
             if (e instanceof AuthorizationException) {
@@ -91,10 +91,10 @@ public final class AccountRights {
     }
 
     /**
-     * What keeps the account from creating the run.
+     * Rights that the account lacks to create the run.
      *
-     * @return empty if it may
-     * @throws LogSetupException if it may not even see whether the run is there
+     * @return empty if none is missing
+     * @throws LogSetupException if it may not look the run up
      */
     public static Optional<String> toCreate(MillraceConfig config) {
         boolean isMade;
@@ -109,7 +109,10 @@ public final class AccountRights {
                 right -> !isMade || right.operations().get(0) != AclOperation.CREATE);
     }
 
-    /** The failure with what is missing in place of Kafka's own words, where a missing right is its cause; else the failure itself. */
+    /**
+     * Returns the failure with the missing rights as its message if a missing right caused it, otherwise the failure
+     * itself.
+     */
     public static RuntimeException explained(MillraceConfig config, List<RoleRights> roles, RuntimeException failure) {
         if (!isCauseOf(failure)) {
             return failure;
@@ -118,7 +121,7 @@ public final class AccountRights {
             return missing(config, roles, right -> true)
                     .<RuntimeException>map(sentence -> new LogSetupException(sentence, failure))
                     .orElse(failure);
-        } catch (LogSetupException e) { // the cluster is away by now
+        } catch (LogSetupException e) { // the cluster is unreachable by now
             failure.addSuppressed(e);
             return failure;
         }

@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /**
- * A folder of given files in the user's cache, named by their hashes: it is there whole or not at all, and it is looked at before it is
- * used. Processes that make it at once make the same.
+ * A folder of given files in the user's cache, named by their hashes. It is created atomically and verified before use;
+ * concurrent creators are safe.
  */
 final class CachedFolder {
     private final List<Path> roots;
@@ -23,7 +23,7 @@ final class CachedFolder {
     private final String name;
 
     /**
-     * @param roots to try
+     * @param roots to try, in order
      * @param hashes of the files, by their names
      */
     CachedFolder(List<Path> roots, Map<String, String> hashes) {
@@ -37,7 +37,7 @@ final class CachedFolder {
                         .substring(0, 32);
     }
 
-    /** The folder, if it is there with exactly these contents. */
+    /** Returns the folder if it exists with exactly these contents. */
     Optional<Path> find() {
         return roots.stream()
                 .map(root -> root.resolve(name))
@@ -49,7 +49,7 @@ final class CachedFolder {
      * Makes it.
      *
      * @param contents of the files, by their hashes
-     * @throws RefusedRequestException if it can be made in none of the roots
+     * @throws RefusedRequestException if no root can hold it
      */
     Path make(Map<String, byte[]> contents) {
         String why = "";
@@ -79,7 +79,7 @@ final class CachedFolder {
             try {
                 Files.move(partial, folder, StandardCopyOption.ATOMIC_MOVE);
             } catch (FileSystemException e) {
-                if (!isWhole(folder)) { // otherwise another process has made the same meanwhile
+                if (!isWhole(folder)) { // otherwise another process has created it meanwhile
                     throw e;
                 }
             }

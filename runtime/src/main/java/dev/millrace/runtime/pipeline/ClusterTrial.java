@@ -39,7 +39,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What roles do with a cluster, done once with a topic, a transactional id and a group of its own under the run's prefix. */
+/**
+ * Tries the roles' cluster operations once, on a temporary topic, transactional id and group under the run's prefix.
+ */
 final class ClusterTrial {
     private static final Logger LOG = LoggerFactory.getLogger(ClusterTrial.class);
 
@@ -49,7 +51,7 @@ final class ClusterTrial {
     private static final int SMALL_BYTES = 100;
     private static final String LEFT_MS = Long.toString(TimeUnit.HOURS.toMillis(1));
     private static final long SPARE_BYTES = 1L << 20;
-    /** Beyond this, records of two machines seem to be in another order than they were written in. */
+    /** Beyond this, records of two machines may appear out of order. */
     private static final double FAR_SECONDS = 10;
 
     private final Map<String, Object> client;
@@ -64,7 +66,7 @@ final class ClusterTrial {
      * @param client as roles have it
      * @param roles that use the account; a topic is made and written for the creator only
      * @param rights of these roles
-     * @param word that no other trial has
+     * @param word unique to the trial
      */
     ClusterTrial(
             Map<String, Object> client,
@@ -81,7 +83,7 @@ final class ClusterTrial {
         this.rights = rights;
     }
 
-    /** The checks, that whether the cluster answers first. */
+    /** The checks; the first is whether the cluster answers. */
     List<PreflightCheck> run() {
         boolean creates = roles.contains(RoleRights.CREATOR);
         try (TopicAdministration administration = new TopicAdministration(client, config)) {
@@ -123,7 +125,7 @@ final class ClusterTrial {
                             TopicConfig.MESSAGE_TIMESTAMP_TYPE_CONFIG,
                             "LogAppendTime",
                             TopicConfig.RETENTION_MS_CONFIG,
-                            LEFT_MS, // where it may not be removed, it is at least empty soon
+                            LEFT_MS, // if it may not be removed, retention soon empties it
                             TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                             Integer.toString(config.maxRecordBytes())))));
             checks.add(PreflightCheck.ok("topics", "one was made under " + name));
@@ -134,7 +136,7 @@ final class ClusterTrial {
         }
     }
 
-    /** Which of the rights that the run needs the account has. */
+    /** Checks which of the run's rights the account has. */
     private PreflightCheck rights(TopicAdministration administration) {
         String who = roles.stream().map(RoleRights::lowerCase).collect(Collectors.joining(", "));
         try {
@@ -241,7 +243,7 @@ final class ClusterTrial {
         }
     }
 
-    /** What is wrong has been said; a transaction that cannot be aborted either is ended by the broker, and no second word is wanted. */
+    /** The failure is already reported; the broker aborts a transaction that cannot be aborted here. */
     private static void abort(KafkaProducer<byte[], byte[]> producer) {
         try {
             producer.abortTransaction();
@@ -301,7 +303,7 @@ final class ClusterTrial {
             try {
                 answered(admin.deleteConsumerGroups(Set.of(name)).all());
             } catch (ExecutionException | TimeoutException e) {
-                // a group without members goes by itself after offsets.retention.minutes
+                // the broker removes a group without members after offsets.retention.minutes
             }
         } catch (KafkaException | ExecutionException | TimeoutException e) {
             checks.add(PreflightCheck.doubt(

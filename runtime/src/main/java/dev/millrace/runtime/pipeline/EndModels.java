@@ -13,7 +13,7 @@ import java.util.OptionalLong;
 import java.util.stream.Stream;
 
 /**
- * Writes the models of a run that has ended, replacing those of an earlier end. Each is written to a temporary folder and renamed, so a
+ * Writes the models of a finished run, replacing earlier ones. Each is written to a temporary folder and renamed, so a
  * model is whole or absent.
  */
 public final class EndModels {

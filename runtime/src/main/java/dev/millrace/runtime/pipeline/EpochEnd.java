@@ -11,8 +11,8 @@ import dev.millrace.runtime.config.MillraceConfig;
 import java.time.Clock;
 
 /**
- * The roles of a process end with the epoch that they take part in: a rollback begins another, which shuts them out. They also end
- * when somebody asks the run's roles to stop.
+ * Ends the roles of a process when their epoch ends, because a rollback begins a new one and fences them, or when the
+ * run's roles are asked to stop.
  */
 public final class EpochEnd {
     private final LogConnection connection;
@@ -27,7 +27,7 @@ public final class EpochEnd {
     }
 
     /**
-     * Refuses a process that was told another epoch than the one in which the run is.
+     * Refuses a process that was configured with another epoch than the run's current one.
      *
      * @throws ConfigException naming both
      */
@@ -70,8 +70,7 @@ public final class EpochEnd {
     }
 
     /**
-     * What failed, as a person is to be told: that the run has gone on, or that its cluster or topics are no longer what they were,
-     * where that is why.
+     * The failure as reported to the user: a new epoch, or a changed cluster or topic, where that is the cause.
      *
      * @param failure of a role
      */

@@ -25,8 +25,8 @@ import java.util.OptionalLong;
 import java.util.Set;
 
 /**
- * Writes a version of a run as a Hugging Face directory: as the checkpoint lay that the run began with, if that is still there, and
- * otherwise as what the version's values are with a config made from the shape.
+ * Writes a version of a run as a Hugging Face directory: in the layout of the run's initial checkpoint if that still
+ * exists, otherwise in the version's own data type with a config made from the shape.
  *
  * <p>Reads the run's log only. Used once.
  */
@@ -45,7 +45,7 @@ public final class ModelExport {
      * @param adapter  whether an adapter was written by itself
      */
     public record Done(PolicyVersion manifest, Start start, Set<String> types, long bytes, Dtype own, boolean adapter) {
-        /** Whether what was written is what the version is, bit for bit. */
+        /** True if the files hold the version bit for bit. */
         public boolean isExact() {
             return types.stream().allMatch(type -> type.equals(Dtype.F32.name()) || type.equals(own.name()));
         }
@@ -61,7 +61,7 @@ public final class ModelExport {
      * @param files      that take their place: config and tokenizer as the run's log has them; empty if it has none, or they are not needed
      */
     public record Start(String checkpoint, Optional<String> sha256, Optional<String> lack, Optional<Path> files) {
-        /** Whether what was written lies as the checkpoint did. */
+        /** True if the files have the checkpoint's layout. */
         public boolean isTaken() {
             return !checkpoint.isEmpty() && lack.isEmpty();
         }
@@ -99,7 +99,7 @@ public final class ModelExport {
     }
 
     /**
-     * Writes the adapter that a version is, as PEFT lays one out.
+     * Writes a version's adapter in PEFT's layout.
      *
      * @param directory must not be there
      * @param version   empty for the newest
@@ -159,7 +159,7 @@ public final class ModelExport {
         return new Start(checkpoint, sha256, lack, lack.isPresent() ? files(weights) : Optional.empty());
     }
 
-    /** Those of the run's tokenizer, if they are the model's too. */
+    /** The run's tokenizer files, if they are the model's too. */
     private Optional<Path> files(Weights weights) {
         try {
             Optional<Path> found = TokenizerFiles.of(config, connection).map(TokenizerFiles::read);
@@ -171,7 +171,7 @@ public final class ModelExport {
         }
     }
 
-    /** Of a directory's model, in tensors as another has them: how a run cut it is no matter of the directory. */
+    /** The shape of a directory's model, independent of how the run divides its tensors. */
     private static DecoderShape shapeAt(Path directory, DecoderShape like) throws IOException {
         return new CheckpointDirectory(directory, like.maxTensorElements(), like.valueHead()).shape();
     }
@@ -184,7 +184,7 @@ public final class ModelExport {
         }
     }
 
-    /** Another model may lie there by now, whose tokenizer and config say nothing of this one. */
+    /** The directory may hold another model by now, whose tokenizer and config do not apply. */
     private static Optional<String> lack(String checkpoint, Optional<String> sha256, DecoderShape shape, Dtype dtype) {
         Path path = Path.of(checkpoint);
         if (!Files.isDirectory(path)) {

@@ -51,13 +51,13 @@ import org.jspecify.annotations.Nullable;
  *
  * <pre>
  * 40/model.safetensors, config.json, ...  a full version: a Hugging Face directory
- * 41/delta.safetensors                    what changed since the version before it in the folder
+ * 41/delta.safetensors                    the changes since the previous version in the folder
  * 40.json, 41.json                        manifests, each written after the directory that it describes
  * latest.json                             the newest version, written after its manifest
  * </pre>
  *
- * <p>Directories and files appear by a rename, so a reader that goes by manifests sees whole versions only. What a kill
- * leaves has no manifest and is removed at the next start. One process writes to a folder at a time.
+ * <p>Directories and files appear by a rename, so a reader that follows manifests sees whole versions only. Leftovers
+ * of a kill have no manifest and are removed at the next start. One process writes to a folder at a time.
  *
  * <p>Reads the run's log only. Owned by one thread, except {@link #stop}.
  */
@@ -102,7 +102,7 @@ public final class ModelPublication implements AutoCloseable {
     private volatile boolean stopped;
 
     /**
-     * Takes the folder over and removes what an interrupted writer left in it.
+     * Takes the folder over and removes the leftovers of an interrupted writer.
      *
      * @throws RefusedRequestException if another process writes to it, or it holds something else than this run's versions
      */
@@ -187,7 +187,7 @@ public final class ModelPublication implements AutoCloseable {
         return manifest;
     }
 
-    /** Ends {@link #run} after the version that it writes. Thread-safe. */
+    /** Ends {@link #run} after the current version. Thread-safe. */
     public void stop() {
         stopped = true;
     }
@@ -245,7 +245,7 @@ public final class ModelPublication implements AutoCloseable {
         }
     }
 
-    /** A log that was cut off, as after a power loss, may have other weights under a number that is in the folder. */
+    /** A truncated log, as after a power loss, may have other weights under a number that is in the folder. */
     private void requireSame(PolicyFeed feed, long newest) {
         if (manifests.isEmpty()) {
             return;
@@ -261,7 +261,7 @@ public final class ModelPublication implements AutoCloseable {
                 throw lost("the run's version " + last + " has the weights " + there + " and not " + here);
             }
         } catch (VersionUnavailableException e) {
-            // too old to be known: its number is not used again
+            // too old to be known: its number is never reused
         }
     }
 
@@ -296,7 +296,7 @@ public final class ModelPublication implements AutoCloseable {
         }
     }
 
-    /** The folder's last version from the log, so that the next can be a delta; null if the log has it no longer. */
+    /** Loads the folder's last version from the log as the base of the next delta; null if the log no longer has it. */
     private @Nullable Held load(PolicyFeed feed, long version) {
         try {
             PolicyVersion manifest = feed.manifest(version);

@@ -41,11 +41,10 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Makes the roles of a run out of its configuration.
+ * Creates the roles of a run from its configuration.
  *
- * <p>Each role gets an engine and, where it reads versions, a feed of its own, so that it works the same whether it
- * shares the process with others or not. What is made here is closed by {@link #close}, in the opposite order, after
- * the roles have ended.
+ * <p>Each role gets its own engine and, where it reads versions, its own feed, so that it works the same in a shared
+ * process. {@link #close} closes everything created here in reverse order, after the roles have ended.
  */
 public final class Pipeline implements AutoCloseable {
     private final MillraceConfig config;
@@ -159,7 +158,7 @@ public final class Pipeline implements AutoCloseable {
     }
 
     /**
-     * Lets agents play.
+     * Serves agents through the gateway.
      *
      * @param listening is told where
      */
@@ -183,7 +182,7 @@ public final class Pipeline implements AutoCloseable {
     }
 
     /**
-     * Lets agents play another engine.
+     * Serves agents with an external engine.
      *
      * @param listening is told where
      * @param other answers in the policy's place; closed with the role
@@ -333,7 +332,7 @@ public final class Pipeline implements AutoCloseable {
             config.observers().forEach(observer -> observer.stepMade(step));
         });
         if (config.evaluation().isOn() && !config.model().checkpoint().isEmpty()) {
-            learner.keepVersion(0); // what the policy's text is compared with
+            learner.keepVersion(0); // reference for the policy's text
         }
         for (ScorerPurpose purpose : List.of(ScorerPurpose.REFERENCE, ScorerPurpose.TEACHER)) {
             if (config.scorer().fixed(purpose).version() >= 0) {
@@ -343,7 +342,7 @@ public final class Pipeline implements AutoCloseable {
         return learner;
     }
 
-    /** Before its roles are stopped: none of them waits for a schema registry that is away any longer. */
+    /** Ends waits for an unreachable schema registry; call it before the roles are stopped. */
     public void stopWaiting() {
         connection.stopWaiting();
     }

@@ -9,12 +9,12 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Takes plug-ins into the process; a program that embeds Millrace does it before it resolves a configuration. */
+/** Loads plug-ins into the process; a program that embeds Millrace calls this before it resolves a configuration. */
 public final class Plugins {
     private Plugins() {}
 
     /**
-     * Makes what the paths hold, and the class path, the process's plug-ins.
+     * Loads the plug-ins of the paths and of the class path.
      *
      * @param paths jars, and folders with a jar, or a folder of jars, for each plug-in
      * @throws PluginException if something there cannot be used; it names the jar and says what to do
@@ -29,7 +29,7 @@ public final class Plugins {
         return catalogue;
     }
 
-    /** A record that does not come back from its own keys would be configured otherwise than it looks. */
+    /** A record that does not round-trip through its keys would be misconfigured. */
     static void requireConfigurable(LoadedPlugin plugin, Kind kind) {
         try {
             if (ConfigBinder.bind(kind.defaults(), ConfigBinder.unbind(kind.defaults()))

@@ -22,8 +22,8 @@ import java.util.Optional;
 import java.util.function.Supplier;
 
 /**
- * Tries what a run of some configuration needs: device, model, data, tokenizer, algorithm, and of a cluster what the roles ask of it, on a topic of
- * its own under the run's prefix, which it removes. Nothing of a run is made or changed.
+ * Checks what a run of a configuration needs: device, model, data, tokenizer, algorithm, and the cluster operations of
+ * the roles, on a temporary topic under the run's prefix. Creates and changes nothing of a run.
  */
 public final class Preflight {
     private final MillraceConfig config;
@@ -31,7 +31,7 @@ public final class Preflight {
     private final List<RoleRights> roles;
 
     /**
-     * @param names a word that no other preflight has
+     * @param names a word unique to the preflight
      * @param roles whose rights the account needs on a cluster with ACLs
      */
     public Preflight(MillraceConfig config, Supplier<String> names, List<RoleRights> roles) {
@@ -140,7 +140,7 @@ public final class Preflight {
         return checks;
     }
 
-    /** What is on the cluster under this run's id. */
+    /** Checks what the cluster has under this run's id. */
     private PreflightCheck recorded() {
         try {
             Optional<ClaimedRun> claim = RunLookup.claim(config);
@@ -152,7 +152,7 @@ public final class Preflight {
                     .map(recorded -> recorded.changes(config))
                     .orElse(List.of());
             return changes.isEmpty()
-                    ? PreflightCheck.ok("run", config.run().id() + " is there, and goes on under this configuration")
+                    ? PreflightCheck.ok("run", config.run().id() + " is there, and continues under this configuration")
                     : PreflightCheck.doubt(
                             "run",
                             config.run().id() + " is there under another configuration: " + String.join("; ", changes));

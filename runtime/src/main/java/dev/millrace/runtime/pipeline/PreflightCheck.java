@@ -1,22 +1,22 @@
 package dev.millrace.runtime.pipeline;
 
 /**
- * Something that a run needs, and whether it is there.
+ * A requirement of a run and the result of its check.
  *
  * @param subject a word or two
  * @param sentence what was found; where it will not do, with the way out
  */
 public record PreflightCheck(String subject, Outcome outcome, String sentence) {
 
-    /** What the check says of a run. */
+    /** Result of a check. */
     public enum Outcome {
-        /** A run can have it. */
+        /** The requirement is met. */
         OK,
-        /** A run begins, and may suffer from it. */
+        /** A run starts but may be impaired. */
         DOUBT,
-        /** A run would be refused, or end at its first use. */
+        /** A run would be refused, or fail at first use. */
         FAILED,
-        /** It was not tried, because something before it failed. */
+        /** Skipped, because an earlier check failed. */
         SKIPPED
     }
 

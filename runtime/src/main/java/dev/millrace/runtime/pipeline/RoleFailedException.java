@@ -2,7 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import org.jspecify.annotations.Nullable;
 
-/** A role ended when it should not have, or did not end when it should have. */
+/** A role ended unexpectedly or did not stop in time. */
 public final class RoleFailedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -14,11 +14,11 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * Runs roles, each on a thread of its own, and stops them in the order in which they were started.
+ * Runs each role on its own thread, and stops them in start order.
  *
- * <p>The first role that fails, or ends without being asked to, is remembered; the others go on until they are
- * stopped, so that each can end its work in order. A role logs under what the starting thread does, and its own name as {@code role}.
- * Used by one thread.
+ * <p>The first role that fails, or ends without being asked to, is remembered; the others continue until they are
+ * stopped, so that each can finish in order. A role inherits the starting thread's logging context and adds its name as
+ * {@code role}. Used by one thread.
  */
 public final class RoleThreads implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(RoleThreads.class);
@@ -28,7 +28,7 @@ public final class RoleThreads implements AutoCloseable {
     private final Duration patience;
     private volatile boolean stopping;
 
-    /** @param patience how long all roles together may take to stop; one that is not done by then is a failure of its own */
+    /** @param patience time limit to stop all roles together; a role that exceeds it counts as failed */
     public RoleThreads(Duration patience) {
         this.patience = patience;
     }
@@ -45,7 +45,7 @@ public final class RoleThreads implements AutoCloseable {
                     run(role);
                 },
                 role.name());
-        thread.setDaemon(true); // a role that does not stop is reported, and must not keep the process alive
+        thread.setDaemon(true); // a role that does not stop is reported and must not keep the process alive
         threads.put(role, thread);
         thread.start();
     }
@@ -73,7 +73,7 @@ public final class RoleThreads implements AutoCloseable {
         }
     }
 
-    /** True once a role that was started has ended, however it did. */
+    /** True once a started role has ended for any reason. */
     public boolean hasEnded(Role role) {
         return !Objects.requireNonNull(threads.get(role), role::name).isAlive();
     }
@@ -86,8 +86,8 @@ public final class RoleThreads implements AutoCloseable {
     /**
      * Stops every role, waiting for each before the next; a role that does not stop in time becomes a failure.
      *
-     * <p>The time is that of all together: where the cluster is gone every role hangs, and a person who stops a run
-     * is not to wait for them one by one. A role that comes after the time is over is still told to stop.
+     * <p>The time limit is for all roles together: without a cluster every role hangs. Roles that come after the limit
+     * are still asked to stop.
      */
     public void stop() {
         stopping = true;

@@ -8,14 +8,14 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
 
-/** Finds a run on a cluster and what it was created with, for those who know its name and how to connect. Creates nothing. */
+/** Finds a run on a cluster by name, with its recorded configuration. Creates nothing. */
 public final class RunLookup {
     private RunLookup() {}
 
     /**
      * The claim of a run, if it has one.
      *
-     * @param whereabouts which run, and how to reach its log; another run's claim under the same topics is not its own
+     * @param whereabouts the run and how to reach its log; ignores another run's claim under the same topics
      */
     public static Optional<ClaimedRun> claim(MillraceConfig whereabouts) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
@@ -28,12 +28,12 @@ public final class RunLookup {
                 .filter(claim -> claim.run().runId().equals(whereabouts.run().id()));
     }
 
-    /** What is recorded of a run; empty if nothing is. */
+    /** Returns a run's recorded configuration; empty if there is none. */
     public static Optional<RecordedConfiguration> configuration(MillraceConfig whereabouts) {
         return claim(whereabouts).flatMap(RunLookup::configuration);
     }
 
-    /** What a claim says of the run's configuration. */
+    /** Returns the configuration in a claim. */
     public static Optional<RecordedConfiguration> configuration(ClaimedRun claim) {
         return claim.configuration()
                 .map(text -> RecordedConfiguration.parse(

@@ -9,15 +9,15 @@ import dev.millrace.runtime.config.MillraceConfig;
 import java.util.Optional;
 import java.util.function.Consumer;
 
-/** By what a run's tokens are text, for one who reads the run. */
+/** Finds the tokenizer that turns a run's tokens into text for readers. */
 public final class RunTokenizer {
     private RunTokenizer() {}
 
     /**
-     * Of a run on text, where its files can be read here; otherwise its tokens have no text.
+     * Tokenizer of a run on text if its files are readable; empty otherwise.
      *
-     * @param connection where the files may be; empty for an archive, and for a folder that has them
-     * @param without is told why there is no text, as a clause
+     * @param connection log with the files; empty for an archive, and for a folder that has them
+     * @param without receives the reason for missing text, as a clause
      */
     public static Optional<Tokenizer> ofText(
             MillraceConfig config, Optional<LogConnection> connection, Consumer<String> without) {
@@ -39,7 +39,7 @@ public final class RunTokenizer {
         }
     }
 
-    /** Of any run: a task that is no text has symbols of its own. */
+    /** Tokenizer of any run: other tasks have their own symbols. */
     public static Optional<Tokenizer> of(
             MillraceConfig config, Optional<LogConnection> connection, Consumer<String> without) {
         return config.task() instanceof TextTask

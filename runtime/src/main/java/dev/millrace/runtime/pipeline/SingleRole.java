@@ -33,15 +33,15 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.slf4j.MDC;
 
-/** One role in a process of its own, with a line now and then that says how it does. */
+/** Runs one role in its own process, with a progress line now and then. */
 public final class SingleRole {
     private static final long LINE_PERIOD_MS = 5_000;
 
     private static final long LOOK_PERIOD_MS = 500;
-    /** As long as roles wait for a first version by default: somebody may have to start what creates the run. */
+    /** As long as roles wait for a first version by default: the creator of the run may not be started yet. */
     private static final Duration CREATION_PATIENCE = Duration.ofSeconds(60);
 
-    /** The role that makes the steps; others follow them only to write files. */
+    /** The role that makes the steps; other roles follow them only to write files. */
     private static final String SHOWS_STEPS = "learner";
 
     private static final String WAY_OUT =
@@ -55,10 +55,10 @@ public final class SingleRole {
     private final StopRequest stop = new StopRequest();
 
     /**
-     * @param over what this process is told, put over what the run was begun with
-     * @param rights of the role on a cluster with ACLs; what is missing of them is refused with the command that grants it
-     * @param creates whether it creates the run, if there is none, even where it is not told what to run
-     * @param reconfigures whether what it is told may change the run's configuration
+     * @param over this process's options, which override the run's recorded configuration
+     * @param rights of the role on a cluster with ACLs; missing ones are refused with the command that grants them
+     * @param creates whether it creates a missing run, even without options that describe one
+     * @param reconfigures whether its options may change the run's configuration
      */
     public SingleRole(
             Function<ObjectNode, ConfigLayers> over,
@@ -79,9 +79,9 @@ public final class SingleRole {
     }
 
     /**
-     * Runs until it is stopped, the role's own end or its failure, which is thrown.
+     * Runs until it is stopped or the role ends; throws the role's failure.
      *
-     * @return whether the role came to an end of its own, rather than being stopped
+     * @return whether the role ended by itself instead of being stopped
      */
     public boolean run(Function<Pipeline, Role> made) throws Exception {
         MillraceConfig config = stop.starting(this::configured);
@@ -129,7 +129,7 @@ public final class SingleRole {
         return config;
     }
 
-    /** What a first contact with the cluster gives, as soon as a broker answers and the role that may has made what this one may not make. */
+    /** Waits for a broker, and for the topics that another role has to create. */
     private <T> T reached(MillraceConfig config, Supplier<T> contact) throws InterruptedException {
         long deadlineNanos = System.nanoTime() + config.run().patience().toNanos();
         long creationNanos = System.nanoTime() + CREATION_PATIENCE.toNanos();
@@ -182,7 +182,7 @@ public final class SingleRole {
         }
     }
 
-    /** @param lacking what this account lacks to create it itself, if it would */
+    /** @param lacking rights that this account lacks to create the run */
     private ClaimedRun created(MillraceConfig whereabouts, Optional<String> lacking) throws InterruptedException {
         say(
                 lacking.isEmpty()

@@ -27,8 +27,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Serves the schemas on a cluster's log whether roles run or not, with meters and probes. Waits without limit for the topic of the schemas, which
- * the first run creates, and for {@code run.patience_seconds} for a broker. Follows a topic that was deleted and created again.
+ * Serves a cluster's schemas independent of running roles, with meters and probes. Waits without limit for the topic of
+ * the schemas, which the first run creates, and for {@code run.patience_seconds} for a broker. Follows a topic that was
+ * deleted and created again.
  */
 public final class StandingRegistry {
     private static final Logger LOG = LoggerFactory.getLogger(StandingRegistry.class);
@@ -40,13 +41,13 @@ public final class StandingRegistry {
     private final StopRequest stop = new StopRequest();
     private final Pulse pulse = new Pulse(System::nanoTime);
     private volatile @Nullable LogSchemaRegistry registry;
-    /** Of the topic that the registry reads. */
+    /** For the registry's topic. */
     private String topicId = "";
 
     /**
      * Opens nothing yet.
      *
-     * @param config where the cluster is, and how to listen
+     * @param config the cluster and the listener
      * @param port 0 for any free one
      * @param out gets a line once the port is open
      */
@@ -56,7 +57,7 @@ public final class StandingRegistry {
         this.out = out;
     }
 
-    /** Asks it to stop; returns at once. Thread-safe, before {@link #run} too. */
+    /** Requests a stop; returns at once. Thread-safe, before {@link #run} too. */
     public void stop() {
         stop.make();
     }
@@ -76,7 +77,7 @@ public final class StandingRegistry {
                     Map.of("registry", pulse),
                     config.run()
                             .patience()
-                            .plus(Duration.ofMillis(3 * config.topics().timeoutMs())), // the calls of one look
+                            .plus(Duration.ofMillis(3 * config.topics().timeoutMs())), // the calls of one pass
                     () -> false));
             out.println("schemas of topic " + config.topics().schemasTopic() + " on "
                     + config.run().bootstrapServers() + " at " + endpoint.url().orElseThrow() + "; Ctrl-C ends it");
@@ -112,7 +113,7 @@ public final class StandingRegistry {
         }
     }
 
-    /** Reads the topic to its end; why there is none to read, or empty. */
+    /** Reads the topic to its end; returns why it cannot be read, or empty. */
     private Optional<String> look(TopicAdministration administration, Map<String, Object> client) {
         administration.requireReachable();
         String topic = config.topics().schemasTopic();
@@ -173,7 +174,7 @@ public final class StandingRegistry {
         }
     }
 
-    /** What the topic holds; while it cannot be read, every question fails at once. */
+    /** The topic's schemas; while it cannot be read, every request fails at once. */
     private final class Served implements RegistryContents {
         private RegistryContents contents() {
             LogSchemaRegistry open = registry;

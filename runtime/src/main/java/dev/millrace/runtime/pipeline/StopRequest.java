@@ -8,10 +8,10 @@ import org.jspecify.annotations.Nullable;
 /** One-shot request to stop in order, made by any thread and polled by the running role. Thread-safe. */
 public final class StopRequest {
     private final CountDownLatch made = new CountDownLatch(1);
-    /** Waits for something outside to come up, and is to be interrupted; null while nobody does. Guarded by this. */
+    /** Thread that waits for an external service and may be interrupted; null if there is none. Guarded by this. */
     private @Nullable Thread starting;
 
-    /** Asks to stop; more than once is as once. */
+    /** Requests a stop. Idempotent. */
     public void make() {
         made.countDown();
         interruptStart();
@@ -24,8 +24,8 @@ public final class StopRequest {
     }
 
     /**
-     * Does what may wait long before there is anything to stop, such as a first contact with a cluster; a request
-     * interrupts it. What it made is returned even if a request came in its last moment.
+     * Runs a start-up action that may block, such as a first contact with a cluster; a stop request interrupts it.
+     * Returns the result even if the request comes at the last moment.
      *
      * @throws StoppedException if a request came first
      */
@@ -44,18 +44,19 @@ public final class StopRequest {
             synchronized (this) {
                 starting = null;
                 if (isMade()) {
-                    Thread.interrupted(); // it has done its work, and closing in order must not be cut short by it
+                    Thread.interrupted(); // the action is complete, and the interrupt must not cut the orderly close
+                    // short
                 }
             }
         }
     }
 
-    /** True once it was made. */
+    /** True once a stop was requested. */
     public boolean isMade() {
         return made.getCount() == 0;
     }
 
-    /** Waits for it, at most so long; returns whether it was made. */
+    /** Waits for a stop request with a time limit; returns whether there was one. */
     public boolean await(long limitMs) throws InterruptedException {
         return made.await(limitMs, TimeUnit.MILLISECONDS);
     }

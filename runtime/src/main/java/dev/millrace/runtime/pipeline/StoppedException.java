@@ -2,7 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import org.jspecify.annotations.Nullable;
 
-/** A request to stop came before there was anything to stop in order. */
+/** A stop was requested during start-up. */
 public final class StoppedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

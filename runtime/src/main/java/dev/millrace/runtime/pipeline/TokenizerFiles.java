@@ -26,11 +26,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The tokenizer's files of a run on text: {@code config.json}, {@code generation_config.json}, chat template and {@code tokenizer.json}. The run's
- * configuration says what they are by hash, and the run's log holds them, so that a process needs no folder that another has.
+ * The tokenizer's files of a run on text: {@code config.json}, {@code generation_config.json}, chat template and {@code
+ * tokenizer.json}. The run's configuration has their hashes and the run's log their contents, so that a process needs
+ * no shared folder.
  *
- * <p>Where the folder that {@code task.tokenizer.directory} names is there, it is used, and what the log lacks is written from it. Where it is not, a
- * folder in the user's cache takes its place.
+ * <p>If the folder {@code task.tokenizer.directory} exists, it is used and missing files are written from it to the
+ * log. Otherwise a folder in the user's cache is used.
  */
 public final class TokenizerFiles {
     private static final Logger LOG = LoggerFactory.getLogger(TokenizerFiles.class);
@@ -51,7 +52,7 @@ public final class TokenizerFiles {
         this.topic = topic;
     }
 
-    /** Those of a run; empty if it has none: its task is not text, or its tokenizer is a plug-in's. */
+    /** Tokenizer files of a run; empty if its task is not text or its tokenizer is a plug-in's. */
     public static Optional<TokenizerFiles> of(MillraceConfig config, LogConnection connection) {
         if (config.task() instanceof TextTask text
                 && text.tokenizer() instanceof TokenizerDirectory folder
@@ -66,7 +67,7 @@ public final class TokenizerFiles {
         return Optional.empty();
     }
 
-    /** A log is written by others, and no name of theirs leads out of a folder. */
+    /** Names from the log must not lead out of the folder. */
     private static Map<String, String> hashes(List<String> lines) {
         Map<String, String> hashes = new LinkedHashMap<>();
         for (String line : lines) {
@@ -82,7 +83,7 @@ public final class TokenizerFiles {
         return hashes;
     }
 
-    /** Whether the folder that the configuration names is one with a tokenizer. */
+    /** Returns whether the configured folder has a tokenizer. */
     public static boolean isHere(TokenizerDirectory folder) {
         return !folder.directory().isEmpty()
                 && Files.isRegularFile(Path.of(folder.directory()).resolve(TokenizerDirectory.FILE));
@@ -125,7 +126,7 @@ public final class TokenizerFiles {
     }
 
     /**
-     * The folder with them, for one who only reads: the configured one where it is exactly as the run began with it, else one in the cache.
+     * Folder with the files for a reader: the configured one if its hashes match, otherwise one in the cache.
      *
      * @throws RefusedRequestException if they are not on the log
      */
@@ -136,7 +137,7 @@ public final class TokenizerFiles {
         return onLog().orElseThrow(this::missing);
     }
 
-    /** What becomes of the run's task with {@link #read}. */
+    /** Returns the run's task with the folder of {@link #read}. */
     public TextTask readTask() {
         return task.with(folder.in(read()));
     }

@@ -1,5 +1,5 @@
 /**
- * Makes the roles of a run out of its configuration and runs them, each on a thread of its own.
+ * Creates the roles of a run from its configuration and runs each on its own thread.
  *
  * <p>Roles stop in start order, so that producers end before their consumers. A role that ends unexpectedly stops the others.
  */

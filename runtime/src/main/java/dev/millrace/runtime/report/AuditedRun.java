@@ -34,13 +34,14 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run that is asked about: its log, and the broker that had to be started to read it, if any; the files that its broker left, or an archive.
+ * A run opened for reading: its log, with a broker started for it if needed; its broker's files; or an archive.
  *
- * <p>Nothing is created. A run that continues in its folder is asked at its own broker. For one that has ended, {@link #open} starts the broker: its folder
- * is locked meanwhile, so that it cannot go on half way, and who wants it waits a while for it. {@link #read} reads the broker's files and locks nothing.
+ * <p>Creates nothing. A live run in a folder is read through its own broker. For a stopped one, {@link #open} starts
+ * the broker: its folder is locked meanwhile, so the run cannot be resumed; another command waits a while for the lock.
+ * {@link #read} reads the broker's files and locks nothing.
  */
 public final class AuditedRun implements AutoCloseable {
-    /** Who asks waits no longer for what may be lost; a role, which is to outlive an outage, does. */
+    /** Readers give up sooner than roles, which must survive an outage. */
     private static final Duration PATIENCE = Duration.ofSeconds(5);
 
     private final Resolved resolved;
@@ -81,8 +82,8 @@ public final class AuditedRun implements AutoCloseable {
     }
 
     /**
-     * Opens a run to read its {@link #records}: as {@link #open}, and by the broker's files if a folder has all that its broker would answer. A broker that
-     * was killed has to be started, since it completes transactions.
+     * Opens a run to read its {@link #records}: as {@link #open}, or from the broker's files if these are complete. A
+     * killed broker has to be started, because it completes transactions.
      */
     public static AuditedRun read(
             Function<ObjectNode, ConfigLayers> over, @Nullable Path folder, boolean described, String options) {
@@ -96,7 +97,7 @@ public final class AuditedRun implements AutoCloseable {
                 : question.byBroker(folder);
     }
 
-    /** Opens the run of a folder: by its broker while it runs, else by the broker's files. */
+    /** Opens the run of a folder: through its broker while it is live, otherwise from the broker's files. */
     public static AuditedRun inFolder(Path folder) {
         Question question = Question.of(folder);
         return question.hasBroker() && !RunDirectory.isRunning(folder)
@@ -105,7 +106,8 @@ public final class AuditedRun implements AutoCloseable {
     }
 
     /**
-     * Opens the run that continues in a folder by the broker that it has, without a look at the folder's lock: for the process that holds it.
+     * Opens the live run of a folder through its broker without checking the folder's lock, for the process that holds
+     * it.
      *
      * @param bootstrapServers of that broker; ignored for a run on a cluster, whose configuration names it
      */
@@ -149,7 +151,7 @@ public final class AuditedRun implements AutoCloseable {
                                 "the archive's configuration"));
     }
 
-    /** Which run, as {@link #open} is told. */
+    /** Identifies the run as in {@link #open}. */
     private record Question(
             MillraceConfig whereabouts,
             Function<ObjectNode, ConfigLayers> over,
@@ -179,7 +181,7 @@ public final class AuditedRun implements AutoCloseable {
                 String address = RunDirectory.brokerAddress(folder);
                 if (address.isEmpty()) {
                     throw new RefusedRequestException("the run in " + folder
-                            + " goes on and has not said yet where its broker is; try again in a few seconds");
+                            + " is starting and has not written its broker's address yet; try again in a few seconds");
                 }
                 return on(address, null, null);
             }
@@ -219,7 +221,7 @@ public final class AuditedRun implements AutoCloseable {
             }
         }
 
-        /** Whether the run has a broker of its own, and is not on a cluster. */
+        /** Returns whether the run has an embedded broker. */
         boolean hasBroker() {
             return whereabouts.run().embedded();
         }
@@ -275,7 +277,7 @@ public final class AuditedRun implements AutoCloseable {
         }
     }
 
-    /** The run's records, which may be read while this is open. */
+    /** The run's records; valid while this is open. */
     public RunRecords records() {
         return records;
     }
@@ -290,17 +292,17 @@ public final class AuditedRun implements AutoCloseable {
         return records instanceof LogConnection connection ? Optional.of(connection) : Optional.empty();
     }
 
-    /** The run's log, of a run that was opened by its broker. */
+    /** The run's log; only for a run that was opened through its broker. */
     public LogConnection connection() {
         return log().orElseThrow(() -> new IllegalStateException("files are read, and no log is open"));
     }
 
-    /** What the run's claim says, as it was before anybody opened the run anew; an archive has none. */
+    /** The run's claim as read when this was opened; an archive has none. */
     public ClaimedRun claim() {
         return Objects.requireNonNull(claim);
     }
 
-    /** The same log for one who writes to it, in the epoch in which the run is now; the caller closes it. */
+    /** Opens the log for writing in the run's current epoch; the caller closes it. */
     public RunLog toWrite() {
         return RunLog.open(
                 connection().clientProperties(),
@@ -313,17 +315,17 @@ public final class AuditedRun implements AutoCloseable {
                 Clock.systemUTC());
     }
 
-    /** The configuration that was asked with, over that of the run itself. */
+    /** The run's configuration overridden by the caller's. */
     public MillraceConfig config() {
         return resolved.config();
     }
 
-    /** What speaks for the run in its configuration, to go with its records; empty if nobody says. */
+    /** The run-scope configuration to store with its records; empty if unknown. */
     public Optional<String> recorded() {
         return resolved.text();
     }
 
-    /** Which run it is, on one line. */
+    /** One-line description of the run. */
     public String title() {
         RunIdentity run = records.run();
         return "run " + run.runId() + (run.epoch() == 0 ? "" : ", epoch " + run.epoch()) + ", topics "

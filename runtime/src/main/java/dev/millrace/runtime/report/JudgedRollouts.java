@@ -5,7 +5,7 @@ import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
 import java.util.List;
 
-/** Rollouts that are sampled to learn or measure from: of one whose environment or verifier failed there is nothing to learn. */
+/** Rollouts that can be trained on or measured: excludes those whose environment or verifier failed. */
 final class JudgedRollouts {
     private JudgedRollouts() {}
 

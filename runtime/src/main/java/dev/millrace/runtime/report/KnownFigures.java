@@ -13,10 +13,10 @@ import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Every figure of a step that has a name: the fields of a record of the training log, what follows from them, and the metrics of our
- * own learner. steps.csv, the meters, TensorBoard's files and the pages take the names from here.
+ * Every named figure of a step: the fields of a training-log record, values derived from them, and the metrics of
+ * Millrace's learner. steps.csv, the meters, TensorBoard's files and the pages take the names from here.
  *
- * <p>What an objective, a stage, a plug-in or another trainer adds has the name that it has in the training log.
+ * <p>Figures of an objective, a stage, a plug-in or another trainer keep their name in the training log.
  */
 public final class KnownFigures {
     private static final List<StepFigure> FIELDS = List.of(
@@ -93,17 +93,17 @@ public final class KnownFigures {
 
     private KnownFigures() {}
 
-    /** The columns that steps.csv has of every run, in their order. */
+    /** Columns of steps.csv that every run has, in order. */
     static List<StepFigure> ofEveryRun() {
         return FIELDS;
     }
 
-    /** All of them: those of every run, then the learner's metrics. */
+    /** All figures: those of every run, then the learner's metrics. */
     public static List<StepFigure> all() {
         return List.copyOf(ALL.values());
     }
 
-    /** The one with this key; empty if it is of an objective, a stage, a plug-in or another trainer. */
+    /** Returns the figure of a key; empty if it belongs to an objective, a stage, a plug-in or another trainer. */
     public static Optional<StepFigure> find(String key) {
         return Optional.ofNullable(ALL.get(key));
     }

@@ -16,15 +16,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /**
- * What {@code --corrections} names: a file with keys of {@code algorithm}, put over the run's own, or over a variant that the file
- * names; one of verl's presets, put in place of the run's weights and rejection; a named algorithm; or {@code none}.
+ * Resolves {@code --corrections}: a file with keys of {@code algorithm} that override the run's or those of a variant
+ * that the file names; one of verl's presets, which replaces the run's weights and rejection; a named algorithm; or
+ * {@code none}.
  */
 public final class NamedCorrections {
     private static final String SECTION = "algorithm";
 
     private NamedCorrections() {}
 
-    /** @throws ConfigException if it names none of these, or what it names does not go together */
+    /** @throws ConfigException if it names none of these, or the named parts contradict each other */
     public static Alternative parse(String named, Algorithm ofRun) {
         if (named.equals("none")) {
             try {
@@ -74,12 +75,15 @@ public final class NamedCorrections {
         }
     }
 
-    /** Neither weights nor masks nor a scaled step; only the limit on staleness, which says what is in the batch at all. */
+    /** No weights, masks or scaled step; only the limit on staleness, which decides what is in the batch. */
     static Algorithm none(Algorithm ofRun) {
         return ofRun.with(NamedCorrections::uncorrected);
     }
 
-    /** The same of an algorithm that more is changed of, since an objective may not go without them. */
+    /**
+     * As {@link #none}, for an algorithm whose other parts are replaced first, since its objective may need
+     * corrections.
+     */
     static AlgorithmBuilder uncorrected(AlgorithmBuilder algorithm) {
         return algorithm
                 .weights(None.defaults())

@@ -29,7 +29,7 @@ public record Rewards(double first, double best, double last) {
         return new Rewards(mean(steps, 0, window), best, mean(steps, steps.size() - window, steps.size()));
     }
 
-    /** The last step of the best window; empty if there are no steps. */
+    /** Last step of the best window; empty if there are no steps. */
     static Optional<StepRow> bestWindowEnd(List<StepRow> steps) {
         int window = Math.min(WINDOW, steps.size());
         return IntStream.rangeClosed(window, steps.size())

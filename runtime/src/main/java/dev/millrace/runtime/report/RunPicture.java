@@ -10,14 +10,14 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.function.ToDoubleFunction;
 
-/** The picture of a run: reward, staleness at the step and ESS over steps, one above the other. */
+/** Chart of a run: reward, staleness at the step and ESS over steps. */
 public final class RunPicture {
     private static final Axis STEP = Axis.of("optimiser step");
 
     private RunPicture() {}
 
     /**
-     * Writes the picture as PNG; it is whole when it has its name.
+     * Writes the chart as PNG atomically.
      *
      * @throws IOException if there is no step, the file cannot be written, or this machine cannot draw text (no fonts)
      */

@@ -21,7 +21,10 @@ import java.util.Optional;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** A recorded run's prompts, sampled in this process by the generator's engine and the run's environments. Owned by one thread. */
+/**
+ * Samples a recorded run's prompts in this process with the generator's engine and the run's environments. Owned by one
+ * thread.
+ */
 public final class RunRollouts implements RolloutSource, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
 
@@ -73,12 +76,12 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
                             .toList(),
                     weights));
         } catch (NonFiniteScoreException e) {
-            close(); // what was in its slots is of no use to the next
+            close(); // the contents of its slots cannot be reused
             throw e;
         }
     }
 
-    /** As many as a batch needs; a single slot rounds otherwise than several, so there is one only if the run has one. */
+    /** As many slots as a batch needs. A single slot rounds differently, so one is used only if the run uses one. */
     private int slots(int samples) {
         return Math.min(config.slots(), Math.max(2, samples));
     }

@@ -16,9 +16,9 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a run came to, as summary.json carries it.
+ * Results of a run, as in summary.json.
  *
- * @param steps all committed steps of the run, this invocation's and those before it
+ * @param steps all committed steps of the run, including earlier invocations
  * @param idleStages stages that had not acted for that many steps at the end
  * @param newSteps how many of them this invocation made
  * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
@@ -26,7 +26,7 @@ import java.util.Map;
  * @param tokens generated, scored and trained over the whole run, policy tokens only
  * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
  * @param evaluations of the policy on held-out prompts, by version
- * @param alarms those that lasted at the end
+ * @param alarms those active at the end
  * @param goalReached whether the run stopped because its goal was reached
  */
 public record RunSummary(
@@ -53,8 +53,8 @@ public record RunSummary(
     }
 
     /**
-     * The version with the highest reward: on held-out prompts where they were asked, or else the newest of the {@value Rewards#WINDOW} steps
-     * with the highest mean; 0 without steps.
+     * The version with the highest reward: on held-out prompts if there are evaluations, otherwise the newest of the
+     * {@value Rewards#WINDOW} steps with the highest mean; 0 without steps.
      */
     public long bestVersion() {
         return evaluations
@@ -64,7 +64,7 @@ public record RunSummary(
                         () -> Rewards.bestWindowEnd(steps).map(StepRow::version).orElse(0L));
     }
 
-    /** How stale and how far off policy the run was. */
+    /** Staleness and off-policy figures of the run. */
     public StepFiguresSummary figures() {
         return StepFiguresSummary.of(steps);
     }

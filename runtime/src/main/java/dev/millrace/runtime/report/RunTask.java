@@ -29,8 +29,8 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The task of a recorded run, sampled as the run samples it, in this process. Prompts and draws are of series of their own,
- * which no run trains on, and the same for all weights. Owned by one thread.
+ * Samples the task of a recorded run in this process with the run's sampling. Prompts and draws have their own seeds,
+ * are never trained on, and are the same for all weights. Owned by one thread.
  */
 public final class RunTask implements PolicyEvaluation, AutoCloseable {
     private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
@@ -65,9 +65,9 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
     }
 
     /**
-     * What decides an on-policy batch: the run's rewards and advantages, and nothing that corrects. Most objectives go without corrections only
-     * where theirs act by themselves, and none has a part in a batch: the plain policy gradient stands in their place, but for one that
-     * regresses on its own advantages or corrects by itself.
+     * The algorithm of an on-policy batch: the run's rewards and advantages without corrections. The objective is
+     * replaced by the plain policy gradient, except one that regresses on its own advantages or includes its
+     * correction.
      */
     private static Algorithm onPolicy(Algorithm ofRun) {
         return ofRun.mode() == Mode.BYPASS || ofRun.objective().regressesOnOptimalAdvantage()
@@ -80,7 +80,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
     }
 
     /**
-     * Why the configured task says nothing of the run, as a clause; empty if it is the run's.
+     * Why the configured task does not apply to the run, as a clause; empty if it is the run's.
      *
      * @param tokenizerHash of the run's vocabulary
      */
@@ -121,7 +121,7 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
         try {
             return JudgedRollouts.require(sampler.sample(requests, weights, version));
         } catch (NonFiniteScoreException e) {
-            dropSampler(); // what was in its slots is of no use to the next
+            dropSampler(); // the contents of its slots cannot be reused
             throw e;
         }
     }

@@ -12,7 +12,7 @@ import java.util.TreeSet;
 public final class StepColumns {
     private StepColumns() {}
 
-    /** Those that these rows need: the ones that every run has, then one for each metric by its name in the log. */
+    /** Columns for these rows: those of every run, then one per metric by its name in the log. */
     public static List<Column<StepRow>> of(List<StepRow> rows) {
         Set<String> metrics = new TreeSet<>();
         rows.forEach(row -> metrics.addAll(row.metrics().keySet()));

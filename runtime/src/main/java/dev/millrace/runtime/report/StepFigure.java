@@ -8,7 +8,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A figure of a step: what it is called and what it means, wherever it is shown. {@link KnownFigures} has all of them.
+ * A figure of a step: its names and meaning for every output. {@link KnownFigures} has all of them.
  *
  * @param key its name in steps.csv; of what the training log has among its metrics, its name there too
  * @param unit what it counts in; empty if it is a bare number
@@ -24,7 +24,7 @@ public record StepFigure(
         return new Column<>(new Heading(key, key, "", format), value);
     }
 
-    /** What verl calls it. */
+    /** Name in verl. */
     public Optional<String> verlName() {
         return VerlFigures.name(key);
     }
@@ -34,7 +34,7 @@ public record StepFigure(
         return format.kind() == Format.Kind.TEXT;
     }
 
-    /** Its value as a number, a truth being 1; NaN where it was not computed, and of a text. */
+    /** Its value as a number, with 1 for true; NaN for a text or if not computed. */
     public double number(StepRow row) {
         Object read = value.apply(row);
         if (read instanceof Boolean truth) {

@@ -26,7 +26,7 @@ public record StepFiguresSummary(
         double trainedShare,
         long starvedSteps) {
 
-    /** In versions, over the tokens of all steps; the two parts make up the mean. */
+    /** In versions, over the tokens of all steps; the mean is the sum of the two parts. */
     public record Staleness(double mean, long max, double inFlight, double inQueue) {}
 
     /** ESS ratios of the steps: of raw weights, and of truncated ones. */

@@ -6,11 +6,11 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One step as a person reads it: the line of steps.csv and a point of the picture. What the learner did not compute is NaN;
- * a starved step has no staleness, no ESS and no second moment.
+ * One step for people: a line of steps.csv and a point of the chart. Values that the learner did not compute are NaN; a
+ * starved step has no staleness, ESS or second moment.
  *
  * @param step counts the batches from 1
- * @param version that it made; of a starved step the one that stayed
+ * @param version made by the step; unchanged by a starved step
  * @param reward mean of the batch's rollouts
  * @param stalenessMean version at the start of the step less the version that sampled, mean over the tokens trained on
  * @param stalenessMax the largest
@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
  * @param secondMoment before the second-moment mask
  * @param secondMomentTrained of the tokens trained on
  * @param kl k1 between behavior and current
- * @param tokensTrainable tokens before any stage; 0 where the trainer does not say
- * @param metrics everything else in the training log, by the names it has there
+ * @param tokensTrainable tokens before any stage; 0 if the trainer does not report it
+ * @param metrics other metrics of the training log, by name
  */
 public record StepRow(
         long step,
@@ -87,22 +87,22 @@ public record StepRow(
                 step.getMetrics());
     }
 
-    /** Tokens trained on, of those that there were before any stage; NaN where the trainer does not say. */
+    /** Share of tokens trained on, of those before any stage; NaN if the trainer does not report it. */
     public double trainedShare() {
         return tokensTrainable == 0 ? Double.NaN : (double) tokensTrained / tokensTrainable;
     }
 
-    /** From the start of the step to its new weights. */
+    /** Seconds from the start of the step to its new weights. */
     public double seconds() {
         return (finishedAtMs - startedAtMs) / 1e3;
     }
 
-    /** Share of the time of waiting and of the step that was waiting for the batch; NaN where the trainer does not say. */
+    /** Share of waiting in the time of waiting and step together; NaN if the trainer does not report it. */
     public double idleRatio() {
         return idleSeconds() / (idleSeconds() + seconds());
     }
 
-    /** Tokens trained on over the time of waiting and of the step; NaN where the trainer does not say how long it waited. */
+    /** Tokens trained on per second of waiting and step; NaN if the trainer does not report its waiting time. */
     public double tokensPerSecond() {
         double all = idleSeconds() + seconds();
         return all > 0 ? tokensTrained / all : Double.NaN;

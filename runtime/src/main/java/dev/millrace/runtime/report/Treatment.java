@@ -26,14 +26,14 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a diagnosis prescribes for a run: patches of {@code algorithm}, put over the run's configuration or refused by it, and tried on
- * what is recorded.
+ * Patches of {@code algorithm} for a diagnosis: applied to the run's configuration, which may refuse them, and tried on
+ * the recorded batches.
  *
  * @param branch of the diagnosis that is answered: the most severe
- * @param prescription what answers it
- * @param doses one for each patch, in their order
+ * @param prescription its patches
+ * @param doses one per patch, in order
  * @param trial of those that can be tried; empty if there is none
- * @param untried why nothing was tried although there is a patch; empty otherwise
+ * @param untried why nothing was tried despite a patch; empty otherwise
  */
 public record Treatment(
         Branch branch, Prescription prescription, List<Dose> doses, Optional<Trial> trial, Optional<String> untried) {
@@ -44,20 +44,20 @@ public record Treatment(
     }
 
     /**
-     * One patch, and whether it goes with the run.
+     * One patch, and whether the run's configuration accepts it.
      *
      * @param yaml the patch as a file for {@code --config} or {@code --corrections}, or to be pasted
      * @param refusal why it cannot be applied, or cannot be tried; empty if it can
      */
     public record Dose(AlgorithmPatch patch, String yaml, Optional<String> refusal) {
-        /** What it is called among others. */
+        /** Short name of the patch. */
         public String name() {
             return patch.toString();
         }
     }
 
     /**
-     * What answers a diagnosis, tried on a run.
+     * Treats a diagnosis and tries the patches on a run.
      *
      * @param config the run's
      * @param threads at least 1
@@ -115,7 +115,7 @@ public record Treatment(
      * start of a run.
      *
      * @param yaml with the key {@code algorithm}
-     * @throws ConfigException if the patch does not go with the rest
+     * @throws ConfigException if the patch contradicts other settings
      */
     public static Algorithm patched(MillraceConfig config, String yaml) {
         return ConfigBinder.bind(config, ConfigTree.parse(yaml, "the patch")).algorithm();
@@ -125,12 +125,12 @@ public record Treatment(
         return JsonNodeFactory.instance.objectNode().set("algorithm", JSON.valueToTree(patch.keys()));
     }
 
-    /** The smallest patch that ends the alarm, and what the trial says of it; empty if none does, or none was tried. */
+    /** The smallest patch that ends the alarm, with its trial; empty if none does, or none was tried. */
     public Optional<Dose> mending() {
         return trial.flatMap(Trial::smallest).flatMap(this::doseOf);
     }
 
-    /** What a course was decided by; empty for the run's own. */
+    /** Patch that decided a course; empty for the run's own. */
     public Optional<Dose> doseOf(TrialCourse course) {
         return doses.stream().filter(dose -> dose.name().equals(course.name())).findFirst();
     }

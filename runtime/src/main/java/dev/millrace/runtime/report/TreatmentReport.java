@@ -34,17 +34,17 @@ public final class TreatmentReport {
         this.treatment = treatment;
     }
 
-    /** What would answer the diagnosis, in a line with its figure. */
+    /** The answer to the diagnosis in a line with its figure. */
     public static Conclusion conclusion(Treatment treatment) {
         return new TreatmentReport(treatment).conclusion();
     }
 
-    /** What was tried and what came of it: a table, sentences, and the patch to paste. */
+    /** The trials and their results: a table, sentences, and the patch to paste. */
     public static Section section(Treatment treatment) {
         return new TreatmentReport(treatment).section();
     }
 
-    /** The same for a program. */
+    /** The same as JSON. */
     public static ObjectNode json(Treatment treatment) {
         return new TreatmentReport(treatment).json();
     }
@@ -93,13 +93,13 @@ public final class TreatmentReport {
                 .sure("by the rules of the decision tree; nothing was tried");
     }
 
-    /** Lengths surge under every patch, and are answered by a rule that acted or did not: nothing there is chance. */
+    /** Lengths surge under every patch, and the length guard either acted or did not; there is no chance in it. */
     private static boolean isPerhapsChance(Trial trial) {
         AlarmPersistence unpatched = trial.unpatched();
         return trial.cause() != Cause.LENGTH_SURGE && (unpatched.goesByItself() || !unpatched.isKnown());
     }
 
-    /** The same figure without a patch, as the baseline for its effect. */
+    /** The same figure without a patch, as the baseline of its effect. */
     private static String byChance(Trial trial) {
         AlarmPersistence unpatched = trial.unpatched();
         if (trial.cause() == Cause.LENGTH_SURGE) {
@@ -168,7 +168,8 @@ public final class TreatmentReport {
                 trial.isCut() ? "; its time was over before the last batch" : ""));
         if (trial.notAsRecorded() > 0) {
             notes.add(say(
-                    "%,d of these batches are not what the run's algorithm makes of them, so what stands beside the patch is the record",
+                    "%,d of these batches are not what the run's algorithm makes of them, so the patch is compared"
+                            + " with the record",
                     trial.notAsRecorded()));
         }
         for (TrialCourse course : trial.patched()) {

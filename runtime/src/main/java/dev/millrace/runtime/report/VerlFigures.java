@@ -4,15 +4,15 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * What verl calls a figure, so that a curve of ours lies over one of verl's. A name of verl's stands only where the figure is the
- * same: of another set of tokens, or with another factor in it, it keeps a name of its own. What verl's own correction reports
- * ({@code rollout_corr/...}) has verl's names everywhere.
+ * verl's names of figures, so that curves can be overlaid. A figure has verl's name only if its definition is the same;
+ * over other tokens or with another factor it keeps its own name. Metrics of verl's rollout correction ({@code
+ * rollout_corr/...}) have verl's names everywhere.
  */
 public final class VerlFigures {
-    /** Where the names are from. */
+    /** Source of the names. */
     public static final String SOURCE = "verl-project/verl@1dda039b, which is 0.10.0.dev of August 2026";
 
-    /** The beginning of what verl's correction reports. */
+    /** Prefix of the metrics of verl's rollout correction. */
     public static final String CORRECTION = "rollout_corr/";
 
     private static final Map<String, String> NAMES = Map.ofEntries(
@@ -37,7 +37,7 @@ public final class VerlFigures {
 
     private VerlFigures() {}
 
-    /** Its name of the figure with this key; empty if it has none that is the same. */
+    /** Returns verl's name of the figure with this key; empty if verl has no equal figure. */
     public static Optional<String> name(String key) {
         return Optional.ofNullable(NAMES.get(key));
     }

@@ -1,4 +1,4 @@
-/** What a run leaves for people: its summary, its steps as rows, its picture. */
+/** Results of a run for people: summary, steps as rows, chart. */
 @NullMarked
 package dev.millrace.runtime.report;
 

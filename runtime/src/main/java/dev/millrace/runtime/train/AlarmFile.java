@@ -10,7 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/** {@code alarms.json} of a run's folder: the standing alarms, for other processes. */
+/** {@code alarms.json} of a run's folder: the active alarms, for other processes. */
 public final class AlarmFile {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final String NAME = "alarms.json";
@@ -23,7 +23,7 @@ public final class AlarmFile {
         write(written, directory);
     }
 
-    /** Writes the file if the alarms are others than before. */
+    /** Writes the file if the alarms have changed. */
     void update(List<Alarm> alarms) {
         if (!alarms.equals(written)) {
             write(alarms, directory);
@@ -41,7 +41,7 @@ public final class AlarmFile {
         }
     }
 
-    /** The alarms that last, or lasted when the run's last process ended; none where there is no such file. */
+    /** Active alarms, or those when the run's last process ended; empty without a file. */
     public static List<Alarm> read(Path runDirectory) {
         Path file = runDirectory.resolve(NAME);
         try {

@@ -23,8 +23,8 @@ import org.apache.kafka.common.IsolationLevel;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * How many records each consumer group has still to consume: end of the log minus committed offset, summed over
- * its partitions. Transaction markers count as records, as they do in every lag monitor.
+ * Lag of each consumer group: log end offset minus committed offset, summed over its partitions. Transaction markers
+ * count as records, as in every lag monitor.
  */
 public final class ConsumerLag {
     private static final Duration LIMIT = Duration.ofSeconds(5);
@@ -35,13 +35,13 @@ public final class ConsumerLag {
 
     /**
      * @param admin stays the caller's
-     * @param groups what to call each group, by group id, in the order of the answer
+     * @param groups display name of each group by group id, in result order
      */
     public ConsumerLag(Admin admin, Map<String, String> groups) {
         this(admin, groups, new CompositeMeterRegistry());
     }
 
-    /** @param meters show what was read last, by group id, under the name that exporters of Kafka give it */
+    /** @param meters take the newest values by group id, under the name used by Kafka exporters */
     public ConsumerLag(Admin admin, Map<String, String> groups, MeterRegistry meters) {
         this.admin = admin;
         this.lagOfGroups = MultiGauge.builder("kafka.consumergroup.lag.sum")
@@ -51,7 +51,7 @@ public final class ConsumerLag {
     }
 
     /**
-     * Lag by name; a group that has committed nothing yet is left out.
+     * Lag by name; leaves out groups without a committed offset.
      *
      * @throws TimeoutException if the broker did not answer within five seconds
      */

@@ -3,8 +3,8 @@ package dev.millrace.runtime.train;
 import java.util.function.LongSupplier;
 
 /**
- * Running time of an invocation, independent of wall clock changes: a clock set forward must not end a run early, and one set back must
- * not extend it.
+ * Running time of an invocation, independent of wall clock changes: setting the clock must neither end a run early nor
+ * extend it.
  */
 final class ElapsedTime {
     private static final double NANOS = 1e9;
@@ -13,8 +13,8 @@ final class ElapsedTime {
     private final long fromNanos;
 
     /**
-     * @param startedAtMs when the invocation began, by the clock; one that lies in the future counts as now
-     * @param nowMs what the clock says now
+     * @param startedAtMs wall-clock start of the invocation; a future time counts as now
+     * @param nowMs current wall-clock time
      * @param nanos a clock that only runs forward, such as {@link System#nanoTime}
      */
     ElapsedTime(long startedAtMs, long nowMs, LongSupplier nanos) {

@@ -76,7 +76,7 @@ public final class Rates {
         return values;
     }
 
-    /** Version that each role serves, from the gauges {@code millrace.policy.version}. */
+    /** Version served by each role, from the gauges {@code millrace.policy.version}. */
     public Map<String, Long> serving() {
         Map<String, Long> versions = new TreeMap<>();
         for (Gauge gauge : meters.find("millrace.policy.version").gauges()) {

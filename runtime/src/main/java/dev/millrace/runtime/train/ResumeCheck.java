@@ -10,8 +10,8 @@ import java.nio.file.Path;
 import java.util.List;
 
 /**
- * Refuses to go on with a run under settings that can only be chosen at its beginning: its identity, the place of its
- * log, and what its version 0 was made of. Everything else may be changed from one invocation to the next.
+ * Refuses to continue a run under changed settings that are fixed at its start: its identity, the location of its log,
+ * and the origin of version 0. Everything else may change between invocations.
  */
 public final class ResumeCheck {
     private static final List<String> FIXED =
@@ -28,9 +28,9 @@ public final class ResumeCheck {
     }
 
     /**
-     * What the run in a folder was begun with.
+     * Initial configuration of the run in a folder.
      *
-     * @throws ConfigException if its config.yaml is no configuration
+     * @throws ConfigException if its config.yaml is not a configuration
      */
     public static ResumeCheck in(Path folder) {
         Path file = RunDirectory.config(folder);
@@ -38,11 +38,11 @@ public final class ResumeCheck {
     }
 
     /**
-     * What the run was begun with.
+     * Initial configuration of the run.
      *
      * @param file the run's config.yaml
-     * @param tree what it holds
-     * @throws ConfigException if that is no configuration
+     * @param tree its contents
+     * @throws ConfigException if that is not a configuration
      */
     static ResumeCheck of(Path file, ObjectNode tree) {
         try {
@@ -52,7 +52,7 @@ public final class ResumeCheck {
         }
     }
 
-    /** As keys and values, for others to be put over them. */
+    /** As keys and values, to be overridden. */
     public ObjectNode tree() {
         return tree.deepCopy();
     }
@@ -63,7 +63,7 @@ public final class ResumeCheck {
     }
 
     /**
-     * Checks what is asked for now.
+     * Checks the requested configuration.
      *
      * @throws ConfigException naming the key and both values
      */
@@ -73,7 +73,7 @@ public final class ResumeCheck {
         for (String key : FIXED) {
             same(key.substring(1).replace('/', '.'), old.at(key), wanted.at(key));
         }
-        if (begun.run().embedded() != now.run().embedded()) { // another address may be the same cluster
+        if (begun.run().embedded() != now.run().embedded()) { // another address may belong to the same cluster
             same("run.bootstrap_servers", old.at("/run/bootstrap_servers"), wanted.at("/run/bootstrap_servers"));
         }
     }

@@ -27,12 +27,13 @@ import org.jspecify.annotations.Nullable;
 /**
  * The folder that holds everything of one run: its configuration, its broker's log, its results.
  *
- * <p>One process at a time: the folder is locked while it is open. A process that wants it while another only reads it waits a while.
+ * <p>The folder is locked while it is open: one process at a time. A process waits a while for another that only reads
+ * it.
  */
 public final class RunDirectory implements AutoCloseable {
     private static final String LOG = "millrace.log";
     private static final String ADDRESS = "broker.address";
-    /** What is there before a run is, or without one. */
+    /** Files that may exist before or without a run. */
     private static final Set<String> NO_RUN = Set.of(FolderLock.LOCK, FolderLock.LENT, FolderLock.ASKED, LOG, ADDRESS);
 
     private static final long LEAST_FREE_BYTES = 200L << 20;
@@ -52,31 +53,32 @@ public final class RunDirectory implements AutoCloseable {
         return Files.isRegularFile(config(path));
     }
 
-    /** Where a run's folder has its configuration; the file is what makes it a run's folder. */
+    /** The configuration file; it marks a run's folder. */
     public static Path config(Path path) {
         return path.resolve("config.yaml");
     }
 
-    /** True if a process has the folder now: a run continues in it, or it {@link #isLent}. */
+    /** True if a process holds the folder: a live run, or a reader as in {@link #isLent}. */
     public static boolean isInUse(Path path) {
         return look(path, FolderLock::isTaken);
     }
 
-    /** True if the process that has the folder only reads it. */
+    /** True if the process that holds the folder only reads it. */
     public static boolean isLent(Path path) {
         return look(path, FolderLock::isLent);
     }
 
-    /** True if a run continues in the folder now. */
+    /** True if a live run holds the folder. */
     public static boolean isRunning(Path path) {
         return isInUse(path) && !isLent(path);
     }
 
     /**
-     * Asks the process that trains in the folder to stop in order, once: a second signal would end it at once.
+     * Asks the process that trains in the folder to stop in order. Signals it once, since a second signal ends it at
+     * once.
      *
      * @return the process; empty if none trains there
-     * @throws RefusedRequestException if it cannot be asked from here
+     * @throws RefusedRequestException if it cannot be signalled from here
      */
     public static Optional<ProcessHandle> stop(Path path) {
         if (!isRunning(path)) {
@@ -104,7 +106,7 @@ public final class RunDirectory implements AutoCloseable {
         }
     }
 
-    /** Where the run that is going on in this folder has its broker, {@code host:port}; empty if it does not say. */
+    /** Broker of the live run in this folder, {@code host:port}; empty if it does not say. */
     public static String brokerAddress(Path path) {
         try {
             return Files.exists(path.resolve(ADDRESS))
@@ -115,21 +117,24 @@ public final class RunDirectory implements AutoCloseable {
         }
     }
 
-    /** Writes down where the broker of this folder serves, for commands that ask about the run while it continues. */
+    /** Writes the address of this folder's broker, for commands that read the live run. */
     public void writeBrokerAddress(String bootstrapServers) {
         write(path.resolve(ADDRESS), bootstrapServers + "\n");
     }
 
     /**
-     * Opens the folder, making it if it is not there. Where another process only reads it, waits until that one has stepped aside.
+     * Opens the folder and creates it if missing. Waits for a process that only reads it.
      *
-     * @throws RefusedRequestException if it cannot be made, written or locked, holds something else than a run, or has no room
+     * @throws RefusedRequestException if it cannot be created, written or locked, holds something other than a run, or
+     * has no free space
      */
     public static RunDirectory open(Path path) {
         return open(path, false);
     }
 
-    /** As {@link #open}, for one who reads the run by a broker of its own: who wants the folder then waits a while. */
+    /**
+     * As {@link #open}, for a process that reads the run through its own broker; others wait a while for the folder.
+     */
     public static RunDirectory lend(Path path) {
         return open(path, true);
     }
@@ -172,7 +177,7 @@ public final class RunDirectory implements AutoCloseable {
         }
     }
 
-    /** What the operating system says, without the path that every one of its exceptions begins with. */
+    /** The operating system's message without the leading path. */
     public static String reason(IOException e) {
         if (e instanceof AccessDeniedException) {
             return "permission denied";
@@ -191,7 +196,7 @@ public final class RunDirectory implements AutoCloseable {
         return path;
     }
 
-    /** True if it held a run when it was opened. */
+    /** True if it contained a run when it was opened. */
     public boolean resumed() {
         return resumed;
     }
@@ -208,7 +213,7 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("state");
     }
 
-    /** The files of the tokenizer that a run on text began with. */
+    /** Tokenizer files of a run on text. */
     public Path tokenizer() {
         return path.resolve("tokenizer");
     }
@@ -221,12 +226,12 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("steps.csv");
     }
 
-    /** The models that the run left at its end. */
+    /** Models written at the run's end. */
     public Path models() {
         return path.resolve("models");
     }
 
-    /** Evaluations on held-out prompts, a row each. */
+    /** Evaluations on held-out prompts, one row each. */
     public Path evaluations() {
         return path.resolve("evaluations.csv");
     }
@@ -244,12 +249,12 @@ public final class RunDirectory implements AutoCloseable {
         return log(path);
     }
 
-    /** Where a run's folder has the log of what went wrong. */
+    /** Log file for warnings and errors. */
     public static Path log(Path path) {
         return path.resolve(LOG);
     }
 
-    /** Writes a file so that a reader, or a kill, never sees half of it. */
+    /** Writes a file atomically. */
     public void write(Path file, String text) {
         Path whole = file.resolveSibling(file.getFileName() + ".new");
         try {
@@ -261,8 +266,8 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     /**
-     * Takes back the beginning of a run that came to nothing, such as one whose port was taken: its configuration,
-     * mistake included, must not be what the next attempt continues with. Only the log of what happened stays.
+     * Undoes a failed start, such as one with a port in use: the next attempt must not continue with its configuration.
+     * Only the log file stays.
      */
     void discard() {
         try {
@@ -292,8 +297,8 @@ public final class RunDirectory implements AutoCloseable {
     }
 
     /**
-     * Who has a run's folder: one process at a time, that trains in it, or that reads it with the broker of its own. Who wants a folder that is only read
-     * waits for the reader. All of it are locks of the operating system, which a kill gives back.
+     * Lock of a run's folder: held by one process, which trains in it or reads it with its own broker. Others wait for
+     * a reader. Uses locks of the operating system, which a kill releases.
      */
     static final class FolderLock implements AutoCloseable {
         /** Held by the process that owns the folder. */
@@ -301,19 +306,22 @@ public final class RunDirectory implements AutoCloseable {
         /** Held in addition by a process that only reads. */
         static final String LENT = "lock.lent";
 
-        /** Who was asked to stop, as the lock names it. */
+        /** Process that was asked to stop, as named in the lock. */
         static final String ASKED = "lock.stop";
 
-        /** By how much two processes may see the start of a third one differently: the clock may have been set between. */
+        /** Tolerance when two processes compare the start time of a third: the clock may have been set between. */
         private static final Duration START_TOLERANCE = Duration.ofSeconds(10);
 
-        /** Who looks whether a folder is in use holds its lock for a moment. */
+        /** A process that checks whether a folder is in use holds its lock for a moment. */
         private static final Duration GLANCE = Duration.ofMillis(500);
 
         private static final Duration READING = Duration.ofSeconds(60);
         private static final long LOOK_MS = 50;
 
-        /** Files that this process has locked: to open and close one of them once more would give its lock up. Also the monitor of all of it. */
+        /**
+         * Files that this process has locked: opening and closing one again would release its lock. Also used as the
+         * monitor.
+         */
         private static final Set<Path> OURS = new HashSet<>();
 
         private final Held folder;
@@ -324,7 +332,7 @@ public final class RunDirectory implements AutoCloseable {
             this.lent = lent;
         }
 
-        /** A file that is locked. */
+        /** A locked file. */
         private record Held(Path file, FileChannel channel, FileLock lock) implements AutoCloseable {
             static Optional<Held> take(Path file) throws IOException {
                 Path path = file.toAbsolutePath().normalize();
@@ -349,14 +357,14 @@ public final class RunDirectory implements AutoCloseable {
                 }
             }
 
-            /** Writes down who holds it. */
+            /** Writes the holder into the file. */
             void name(ProcessHandle process) throws IOException {
                 channel.truncate(0);
                 channel.write(
                         ByteBuffer.wrap((process.pid() + " " + startMs(process)).getBytes(StandardCharsets.UTF_8)));
             }
 
-            /** As {@link #take}, also where another looks at it just now. */
+            /** As {@link #take}, but retries while another process checks it. */
             static Optional<Held> takeSoon(Path file) throws IOException {
                 return again(file, GLANCE, () -> true);
             }
@@ -383,8 +391,8 @@ public final class RunDirectory implements AutoCloseable {
                         return true;
                     }
                     try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ);
-                            FileLock lock =
-                                    channel.tryLock(0, Long.MAX_VALUE, true)) { // shared: lookers do not see each other
+                            FileLock lock = channel.tryLock(
+                                    0, Long.MAX_VALUE, true)) { // shared: checking processes do not block each other
                         return lock == null;
                     } catch (NoSuchFileException e) {
                         return false;
@@ -404,13 +412,13 @@ public final class RunDirectory implements AutoCloseable {
             }
         }
 
-        /** Whether waiting is of use. */
+        /** Returns whether waiting can succeed. */
         private interface Going {
             boolean is() throws IOException;
         }
 
         /**
-         * Takes the folder. Where another only reads it, waits a while for that one to end.
+         * Takes the folder; waits a while for a reader to end.
          *
          * @param toRead whether others may wait for this one
          * @return empty if another process has it
@@ -456,7 +464,9 @@ public final class RunDirectory implements AutoCloseable {
             return process;
         }
 
-        /** Who a lock names, if it is that one still: another machine or container may have another process of that number. */
+        /**
+         * Process that a lock names, if it still is that one: another machine or container may reuse the process id.
+         */
         private static Optional<ProcessHandle> holder(String named) {
             String[] words = named.split(" ");
             return words.length == 2 && words[0].matches("[0-9]+") && words[1].matches("[0-9]+")
@@ -466,12 +476,12 @@ public final class RunDirectory implements AutoCloseable {
                     : Optional.empty();
         }
 
-        /** Whether a process has the folder, this one or another. */
+        /** Returns whether any process holds the folder. */
         static boolean isTaken(Path folder) throws IOException {
             return Held.isHeld(folder.resolve(LOCK));
         }
 
-        /** Whether who has the folder only reads. */
+        /** Returns whether the holder of the folder only reads it. */
         static boolean isLent(Path folder) throws IOException {
             return Held.isHeld(folder.resolve(LENT));
         }

@@ -4,10 +4,10 @@ import dev.millrace.runtime.report.RunSummary;
 import java.nio.file.Path;
 
 /**
- * What became of one invocation of training.
+ * Result of one training invocation.
  *
  * @param runId name of the run, which a folder and a log have in common
- * @param directory the run's folder, from which it can go on
+ * @param directory the run's folder, from which it can be resumed
  * @param end why it ended
  * @param summary all steps of the run with what they came to, as summary.json has it
  */

@@ -21,7 +21,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/** Writes what a run leaves in its folder, and prints the table at its end. */
+/** Writes a run's result files into its folder, and prints the final table. */
 final class RunResults {
     private final RunDirectory directory;
 
@@ -29,7 +29,7 @@ final class RunResults {
         this.directory = directory;
     }
 
-    /** steps.csv, as far as the run has come. */
+    /** Writes steps.csv up to the newest step. */
     void writeSteps(List<StepRow> steps) {
         try {
             CsvFile.write(directory.steps(), StepColumns.of(steps), steps);
@@ -38,7 +38,7 @@ final class RunResults {
         }
     }
 
-    /** evaluations.csv, as far as the run has come; without evaluations there is no file. */
+    /** Writes evaluations.csv up to the newest evaluation; no file without evaluations. */
     void writeEvaluations(Evaluations evaluations) {
         if (evaluations.isEmpty()) {
             return;
@@ -67,7 +67,7 @@ final class RunResults {
         }
     }
 
-    /** The summary in another place as well. */
+    /** Writes the summary to another file as well. */
     void writeCopy(RunSummary summary, Path copy) {
         try {
             WholeFile.write(copy, summary.json().toPrettyString() + "\n");

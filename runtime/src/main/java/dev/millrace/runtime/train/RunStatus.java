@@ -8,7 +8,7 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a person watching a run wants to know at one moment.
+ * Snapshot of a run for display.
  *
  * @param runId the run
  * @param elapsedSeconds since this invocation began

@@ -1,9 +1,9 @@
 package dev.millrace.runtime.train;
 
 /**
- * Shows a run while it goes. It has no part in the run: what it is handed is a copy.
+ * Shows a live run. It only receives copies and cannot affect the run.
  *
- * <p>Used by the one thread that runs it, from after its roles have started.
+ * <p>Used by one thread, after the roles have started.
  */
 public interface RunView extends AutoCloseable {
     /** How long to wait between two calls of {@link #show}, in milliseconds; above 0. */
@@ -12,7 +12,7 @@ public interface RunView extends AutoCloseable {
     /** Shows the newest status. */
     void show(RunStatus status);
 
-    /** Leaves the last status where it is shown and gives the terminal back: the roles are to stop, and lines follow. */
+    /** Keeps the last status on screen and releases the terminal: the roles stop next, and lines follow. */
     default void leave() {}
 
     /**
@@ -23,7 +23,7 @@ public interface RunView extends AutoCloseable {
      */
     default void end(String how, long steps) {}
 
-    /** Gives back what was taken to show the run. */
+    /** Releases the view's resources. */
     @Override
     void close();
 
@@ -37,12 +37,12 @@ public interface RunView extends AutoCloseable {
 
             @Override
             public void show(RunStatus status) {
-                // nobody looks
+                // no view
             }
 
             @Override
             public void close() {
-                // nothing was taken
+                // no resources
             }
         };
     }

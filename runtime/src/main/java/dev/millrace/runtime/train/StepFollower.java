@@ -22,7 +22,7 @@ public final class StepFollower implements Runnable {
 
     private final LogConnection connection;
     private final Consumer<TrainingStep> told;
-    /** Batches whose steps were told. */
+    /** Batches whose steps were reported. */
     private final Set<Long> batches = new HashSet<>();
 
     private final LogReader log;
@@ -44,7 +44,7 @@ public final class StepFollower implements Runnable {
         }
     }
 
-    /** What is no step of this run is passed over: the log is open to everyone, and following it decides nothing. */
+    /** Skips records that are not steps of this run: anyone may write to the log. */
     private void take(ConsumerRecord<byte[], byte[]> record, Deserializer<TrainingStep> deserializer) {
         try {
             TrainingStep step = deserializer.deserialize(record.topic(), record.value());

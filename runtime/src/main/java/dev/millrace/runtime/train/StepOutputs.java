@@ -23,7 +23,7 @@ public final class StepOutputs implements AutoCloseable {
     }
 
     /**
-     * As configured.
+     * Creates the configured outputs.
      *
      * @throws dev.millrace.runtime.RefusedRequestException if TensorBoard's files cannot be written
      */
@@ -36,12 +36,12 @@ public final class StepOutputs implements AutoCloseable {
                         : Optional.of(EventFiles.open(Path.of(directory), connection.run(), connection.alarms())));
     }
 
-    /** Whether files are written. */
+    /** Returns whether files are written. */
     public boolean writesFiles() {
         return files.isPresent();
     }
 
-    /** The next step of the run, each once and in order. */
+    /** Takes the next step; each once and in order. */
     public void show(StepRow step) {
         List<Reading> readings = StepReadings.of(step);
         meters.show(readings);

@@ -74,10 +74,10 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
+ * One training invocation: starts a run's parts in order, watches them, and stops them in order.
  *
- * <p>The calling thread watches; every role has a thread of its own. Roles are stopped upstream first, so that what
- * was begun is finished where that is quick and given up, to be repeated, where it is not.
+ * <p>The calling thread watches; every role has its own thread. Roles are stopped upstream first. Short work in
+ * progress is finished; long work is aborted and repeated by the next invocation.
  */
 public final class TrainRun {
     private static final Logger LOG = LoggerFactory.getLogger(TrainRun.class);
@@ -94,17 +94,17 @@ public final class TrainRun {
     private RunView view = RunView.none();
 
     private final AtomicReference<BrokerException> brokerFailure = new AtomicReference<>();
-    /** Whether the run's log was there and took us; before that nothing has happened that would be worth keeping. */
+    /** True once the run's log has accepted this process; before that there is nothing to keep. */
     private boolean begun;
 
-    /** What is known of held-out prompts now; the whole of it is read from the log at the end. */
+    /** Evaluations known so far; all are read from the log at the end. */
     private Supplier<Evaluations> evaluations = () -> Evaluations.NONE;
 
     private final long startedAtMs;
     private final ElapsedTime elapsed;
 
     /**
-     * Where a run shows itself.
+     * Outputs for a run's progress.
      *
      * @param summaryCopy second place of the summary; null for none
      * @param views opens the view when the roles have started
@@ -139,8 +139,8 @@ public final class TrainRun {
         try {
             StartCheck.require(config, directory.resumed());
             if (!directory.resumed()) {
-                writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be gone
-                // on with
+                writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be
+                // resumed
             }
             return started();
         } catch (Exception e) {
@@ -204,7 +204,7 @@ public final class TrainRun {
                 say("epoch " + epoch);
             }
             begun = true;
-            writeConfiguration(); // only now is it known that the run can go on with it
+            writeConfiguration(); // only now is it known that the run can continue with it
             config = TokenizerFiles.forRole(config, log.connection(), Duration.ZERO, line -> {})
                     .withCurves(directory.curves().toString());
             keepTokenizer();
@@ -226,7 +226,7 @@ public final class TrainRun {
         }
     }
 
-    /** The topics without whose last records a version that was published could not be loaded, proved or learnt again. */
+    /** Topics whose last records are needed to load, verify or relearn a published version. */
     private List<String> restingPlaces() {
         RunTopics topics = config.run().topics();
         return List.of(
@@ -240,7 +240,10 @@ public final class TrainRun {
                 topics.trainingLog());
     }
 
-    /** All roles of the run are in this process, so its configuration may change; later processes must find the new one. */
+    /**
+     * All roles of the run are in this process, so its configuration may change; records the new one for later
+     * processes.
+     */
     private void agree(RunLog log) {
         List<String> changes = RunLookup.configuration(log.claim())
                 .map(recorded -> recorded.changes(config))
@@ -255,7 +258,7 @@ public final class TrainRun {
         directory.write(directory.config(), ConfigTree.write(ConfigBinder.unbind(config)));
     }
 
-    /** So that what the run's tokens mean is known wherever its folder is. */
+    /** Keeps the run's tokens readable wherever its folder is. */
     private void keepTokenizer() {
         if (!directory.resumed()
                 && config.task() instanceof TextTask text
@@ -348,7 +351,7 @@ public final class TrainRun {
         return new RunResult(config.run().id(), directory.path(), end, summary);
     }
 
-    /** That somebody else evaluates is no reason for a run to end. */
+    /** Another evaluator does not end the run. */
     private static void evaluating(Runnable evaluation) {
         try {
             evaluation.run();
@@ -381,11 +384,11 @@ public final class TrainRun {
                 stepsWrittenAt = now;
             }
             if (brokerFailure.get() != null) {
-                throw brokerFailure.get(); // without its log a run can neither stop in order nor be added up
+                throw brokerFailure.get(); // without its log a run can neither stop in order nor be summarized
             }
             Optional<RunEnd> end = ended(monitor, threads, learner, now);
             if (end.isPresent()) {
-                view.show(monitor.status(now, "the roles to stop")); // steps may yet be added, which the summary counts
+                view.show(monitor.status(now, "the roles to stop")); // the summary counts steps that are still added
                 return end.get();
             }
             stop.await(view.periodMs());
@@ -416,7 +419,7 @@ public final class TrainRun {
         return idle;
     }
 
-    /** What a run that has ended says of itself: read from the log, written into its folder, and printed. */
+    /** Reads the results of a finished run from the log, writes them into its folder, and prints them. */
     private final class EndReport {
         private static final Duration LEDGER_PATIENCE = Duration.ofSeconds(30);
 
@@ -427,7 +430,7 @@ public final class TrainRun {
         }
 
         /**
-         * Of a run that ended well.
+         * Reports a run that ended well.
          *
          * @param idle what part of the time each role had nothing to do
          * @param stop once it is made, models are no longer written
@@ -441,14 +444,14 @@ public final class TrainRun {
                 say("there was nothing left to do: "
                         + (end == RunEnd.LAST_STEP
                                 ? "learner.max_steps is " + config.learner().maxSteps()
-                                        + "; a larger --max-steps goes on"
+                                        + "; a larger --max-steps continues"
                                 : "goal.mean_reward is " + config.goal().meanReward()
-                                        + "; --set goal.mean_reward=... with a larger one goes on"));
+                                        + "; --set goal.mean_reward=... with a larger one continues"));
             }
             return summary;
         }
 
-        /** What can be told of a run that failed; that it cannot be told must not hide why it failed. */
+        /** Reports a failed run as far as possible; a failure to report must not hide the cause. */
         void failed(RoleFailedException failure, Map<String, Double> idle) {
             try {
                 summary(idle, "a role failed", false);
@@ -458,7 +461,7 @@ public final class TrainRun {
             }
         }
 
-        /** The run has ended well by now, and a model that cannot be written does not change that. */
+        /** The run has already ended well; a failure to write a model does not change that. */
         private void exportModels(RunSummary summary, StopRequest stop) {
             EndModels models = new EndModels(connection, config, directory.models());
             Map<String, Long> versions = new LinkedHashMap<>();
@@ -510,7 +513,7 @@ public final class TrainRun {
             say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv"
                     + (Files.exists(directory.picture()) ? ", run.png" : ""));
             if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
-                say("  millrace train --run-dir " + directory.path() + " goes on from here");
+                say("  millrace train --run-dir " + directory.path() + " continues from here");
             }
             if (summaryCopy != null) {
                 results.writeCopy(summary, summaryCopy);
@@ -519,7 +522,7 @@ public final class TrainRun {
         }
     }
 
-    /** Puts together what is known of a run at one moment: its steps, its meters, its lag. Used by one thread. */
+    /** Collects a run's steps, meters and lag into a status. Used by one thread. */
     static final class RunMonitor {
         private static final Logger LOG = LoggerFactory.getLogger(RunMonitor.class);
         private static final double LAG_PERIOD_SECONDS = 1.5;
@@ -631,7 +634,7 @@ public final class TrainRun {
         }
     }
 
-    /** Tries what a run needs before anything starts. */
+    /** Checks what a run needs before anything starts. */
     static final class StartCheck {
         private StartCheck() {}
 

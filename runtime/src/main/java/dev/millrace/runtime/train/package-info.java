@@ -1,8 +1,8 @@
 /**
- * One invocation of training: starts what a run needs in order, watches it, and ends it in order.
+ * One training invocation: starts a run's parts in order, watches them, and stops them in order.
  *
- * <p>Everything of a run is in its folder, and one process at a time holds it. The same folder again continues with the run,
- * under settings that may not contradict its beginning.
+ * <p>Everything of a run is in its folder, held by one process at a time. A later invocation with the same folder
+ * continues the run; its settings must not contradict the initial ones.
  */
 @NullMarked
 package dev.millrace.runtime.train;

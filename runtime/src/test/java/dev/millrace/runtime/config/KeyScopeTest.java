@@ -92,7 +92,7 @@ class KeyScopeTest {
                         "http.tls.password");
     }
 
-    /** Who writes to the log has no command started and no address asked by those who read it. */
+    /** Writers to the log cannot make readers start a command or call an address. */
     @Test
     void shouldKeepWhomToAskOffTheLogAlsoInLists() {
         MillraceConfig config = ConfigBinder.bind(

@@ -144,7 +144,7 @@ class MillraceConfigTest {
                 .hasMessageContainingAll("learner.lora.rank is 8", "algorithm.advantage.kind is opob");
         assertThatThrownBy(() -> bind(begun[0], begun[1], "topics.weights_retention_bytes=1000000000"))
                 .hasMessageContainingAll(
-                        "topics.weights_retention_bytes is 1000000000", "put upon version 0", "set it to -1");
+                        "topics.weights_retention_bytes is 1000000000", "applies to version 0", "set it to -1");
     }
 
     @Test

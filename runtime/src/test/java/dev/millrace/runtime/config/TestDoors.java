@@ -5,7 +5,7 @@ import dev.millrace.api.catalogue.Door;
 import dev.millrace.api.plugin.Kind;
 import java.util.List;
 
-/** A door of the tests, with three kinds. */
+/** An extension point of the tests, with three kinds. */
 public final class TestDoors implements BuiltIn {
     /** What it is open for. */
     public interface Gate {}

@@ -31,7 +31,7 @@ class EvaluationMetersByOtlpTest {
             new RunIdentity("r-1", 0, "policy"),
             new InMemorySchemaRegistry());
 
-    /** The gauges of an evaluation, as the list of all meters has them, in the form that a collector is told. */
+    /** The gauges of an evaluation, as the list of all meters has them, as sent to a collector. */
     private static Set<String> listed() throws IOException {
         return Files.readAllLines(Path.of("../infra/prometheus/meters.csv")).stream()
                 .filter(line -> line.startsWith("millrace_evaluator_"))

@@ -55,7 +55,7 @@ class FolderRunIT {
 
     private static List<String> consumed;
     private static long end;
-    /** Where the broker says that records of a time begin. */
+    /** Broker's offset for a timestamp. */
     private static final Map<Long, Long> since = new HashMap<>();
 
     @BeforeAll
@@ -69,7 +69,10 @@ class FolderRunIT {
         one.close(Duration.ZERO); // not before: it would end its transaction
     }
 
-    /** A topic with transactions that were committed, given up and left open, beside records without one, in several files. */
+    /**
+     * A topic with transactions that were committed, aborted and left open, next to records without one, in several
+     * files.
+     */
     private static List<String> odd(String servers, KafkaProducer<byte[], byte[]> one) throws Exception {
         try (TopicAdministration administration =
                 new TopicAdministration(Map.of("bootstrap.servers", servers), TopicsConfig.defaults())) {

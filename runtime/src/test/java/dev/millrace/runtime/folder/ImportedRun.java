@@ -16,7 +16,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** The recorded run put back on a log: on a cluster, or in the folder of a run that has ended. */
+/** The recorded run imported into a cluster, or into the folder of an ended run. */
 public final class ImportedRun {
     /** The run that an earlier commit recorded and archived: 372 rollouts, six steps, seven batches and more. */
     public static final Path ARCHIVE = Path.of("..", "cli", "src", "test", "resources", "archives", "contract-3");

@@ -60,7 +60,7 @@ class EventFilesTest {
         return new Reading("m", Tags.empty(), "", "", curve, value);
     }
 
-    /** Bytes by an encoder of another language, whose first twelve are those with which every file of TensorFlow's begins. */
+    /** Bytes by an encoder of another language; the first twelve are the header of every TensorFlow file. */
     @Test
     void shouldWriteRecordsAsTensorFlowDoes() {
         assertThat(hex(EventFraming.framed(EventRecord.ofVersion(1.5))))

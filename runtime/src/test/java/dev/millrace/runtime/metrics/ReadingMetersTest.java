@@ -106,7 +106,7 @@ class ReadingMetersTest {
         assertThat(StepMeter.of("weights_sha256")).isEmpty();
     }
 
-    /** Stages, figures and generators are named by others: plug-ins, foreign trainers, whoever joins. */
+    /** Stages, figures and generators are named by others: plug-ins, foreign trainers, other processes. */
     @Test
     void shouldNotGrowWithTheNamesThatOthersGive() {
         try (Meters all = new Meters(MetricsConfig.defaults(), "r");

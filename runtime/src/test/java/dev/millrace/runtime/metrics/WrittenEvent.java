@@ -15,7 +15,9 @@ import java.util.stream.Stream;
 /** An event as an outsider reads it: by the bytes of the formats, with nothing of what writes them. */
 public record WrittenEvent(double wallSeconds, long step, String version, Map<String, Float> values) {
 
-    /** As TensorBoard reads a folder: the files in the order of their names, each until its end or what is no record. */
+    /**
+     * As TensorBoard reads a folder: the files in the order of their names, each up to its end or an invalid record.
+     */
     public static List<WrittenEvent> ofRun(Path folder) throws IOException {
         List<WrittenEvent> events = new ArrayList<>();
         try (Stream<Path> files = Files.list(folder)) {

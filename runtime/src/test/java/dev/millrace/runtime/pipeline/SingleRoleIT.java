@@ -30,7 +30,7 @@ class SingleRoleIT {
     @TempDir
     Path folder;
 
-    /** What the role says, line by line. */
+    /** Output lines of the role. */
     private final LinkedBlockingQueue<String> said = new LinkedBlockingQueue<>();
 
     private SingleRole role(int port, String... more) {

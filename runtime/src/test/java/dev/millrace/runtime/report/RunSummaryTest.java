@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class RunSummaryTest {
-    /** Fields of a record that are no figure of the step, or have a column under another name: batch 0 is step 1. */
+    /** Fields of a record that are not a figure, or have a column with another name: batch 0 is step 1. */
     private static final Set<String> NOT_A_FIGURE =
             Set.of("run_id", "epoch", "policy_id", "batch_id", "reward_mean", "metrics", "entries");
 

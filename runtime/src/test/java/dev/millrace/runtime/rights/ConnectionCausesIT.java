@@ -22,7 +22,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the first contact with a cluster says when client and broker do not fit: each cause has a sentence of its own. */
+/** Messages of a first contact when client and broker do not fit: each cause has its own. */
 @Timeout(300)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConnectionCausesIT {
@@ -85,7 +85,9 @@ class ConnectionCausesIT {
                 directory.resolve(name + ".cer").toString());
     }
 
-    /** Puts a certificate that the CA has signed and that is over in place of a key's own: one that is trusted by itself is never over. */
+    /**
+     * Replaces a key's certificate by an expired one signed by the CA: a directly trusted certificate never expires.
+     */
     private static void expire(String name) throws Exception {
         String request = directory.resolve(name + ".csr").toString();
         String signed = directory.resolve(name + ".signed").toString();

@@ -348,7 +348,7 @@ class LeastRightsIT {
         }
     }
 
-    /** Of the run that all roles share; those that do not create it are told where it is, and nothing else. */
+    /** Options of the shared run; roles that do not create it get only its location. */
     private static SingleRole role(RoleRights role, boolean creates, StringWriter said, String... settings) {
         return new SingleRole(
                 begun -> {

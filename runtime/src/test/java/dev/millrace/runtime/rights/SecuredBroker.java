@@ -19,7 +19,7 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.metadata.storage.Formatter;
 import org.apache.kafka.raft.DynamicVoters;
 
-/** A broker that asks who somebody is (SASL/PLAIN) and allows nothing that no ACL allows; {@code admin} may do everything. */
+/** A broker with SASL/PLAIN that denies everything without an ACL; {@code admin} is a superuser. */
 public final class SecuredBroker implements AutoCloseable {
     private final KafkaRaftServer server;
     private final int port;
@@ -84,7 +84,7 @@ public final class SecuredBroker implements AutoCloseable {
                 "authorizer.class.name",
                 "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users",
-                "User:admin;User:ANONYMOUS")); // nobody is anonymous but the broker at its own controller
+                "User:admin;User:ANONYMOUS")); // only the broker at its own controller is anonymous
         settings.putAll(Map.of(
                 "offsets.topic.replication.factor",
                 "1",
@@ -144,7 +144,7 @@ public final class SecuredBroker implements AutoCloseable {
         return "127.0.0.1:" + ports.get(listener);
     }
 
-    /** What a client has to say to be this user. */
+    /** Client settings of this user. */
     public Map<String, Object> client(String user) {
         return Map.of(
                 "bootstrap.servers",

@@ -49,7 +49,7 @@ class StandingRegistryIT {
     @TempDir
     private Path directory;
 
-    /** A registry in a thread of its own. */
+    /** A registry on its own thread. */
     private static final class Running implements AutoCloseable {
         private final StringWriter out = new StringWriter();
         private final StandingRegistry registry;
