@@ -14,7 +14,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
 
 /** Command list of a usage message, grouped by purpose, with the first sentence of each description. */
 final class CommandList implements IHelpSectionRenderer {
-    /** What people come for, in the order in which they come for it. */
+    /** Groups of commands in display order. */
     private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
 
     static {
@@ -49,7 +49,7 @@ final class CommandList implements IHelpSectionRenderer {
         this.grouped = grouped;
     }
 
-    /** Has a command, and all below it, list their commands so. */
+    /** Installs the command list in a command and its subcommands. */
     static CommandLine in(CommandLine command) {
         return in(command, true);
     }
@@ -107,7 +107,7 @@ final class CommandList implements IHelpSectionRenderer {
         return end < 0 ? text : text.substring(0, end + 1);
     }
 
-    /** Headings of groups, for a test that no command stands among others. */
+    /** Headings of groups, for a test that every command has one. */
     static List<String> headings() {
         return new ArrayList<>(GROUPS.keySet());
     }

@@ -20,7 +20,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ParseResult;
 import picocli.CommandLine.UnmatchedArgumentException;
 
-/** Says what went wrong in one sentence, with the stack trace only under {@code --verbose}. */
+/** Prints a failure as one sentence; the stack trace only with {@code --verbose}. */
 final class Failures implements IParameterExceptionHandler, IExecutionExceptionHandler {
     /** Exit status of a failure while running; {@code --verbose} adds the stack trace. */
     static final int FAILED = 1;
@@ -46,7 +46,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         return MISTAKEN;
     }
 
-    /** The first word that stands where a command should; empty where the mistake is another one. */
+    /** The first word in the place of a command; empty for other mistakes. */
     private static Optional<String> unknownCommand(ParameterException mistake) {
         CommandLine command = mistake.getCommandLine();
         return mistake instanceof UnmatchedArgumentException unmatched
@@ -75,7 +75,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         return failure instanceof ConfigException || failure instanceof PluginException ? MISTAKEN : FAILED;
     }
 
-    /** Whether the message was written for the user, so that neither causes nor a trace would add to it. */
+    /** Returns whether the message was written for the user, so that neither causes nor a trace would add to it. */
     private static boolean saysItAll(Throwable failure) {
         return failure instanceof RefusedRequestException
                 || failure instanceof ConfigException

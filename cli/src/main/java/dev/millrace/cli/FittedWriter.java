@@ -10,7 +10,7 @@ import java.util.regex.Pattern;
  * programs, or a line that is written in pieces, such as progress. Confined to one thread.
  */
 final class FittedWriter extends Writer {
-    /** Two columns at most, a label, and a gap before the text; a table has more than one gap. */
+    /** Matches a label and a gap before the text; a table has more than one gap. */
     private static final Pattern LABELLED = Pattern.compile("^( {0,4}\\S{1,16}( \\S{1,10}){0,2} {2,})\\S");
 
     private static final Pattern COPIED = Pattern.compile("^ *(#|\\{|\\[|\"|\\||(\\./)?millrace |export |kafka-)");
@@ -53,7 +53,7 @@ final class FittedWriter extends Writer {
         String rest = whole;
         while (rest.length() > columns) {
             int end = rest.lastIndexOf(' ', columns);
-            if (rest.substring(0, Math.max(0, end)).isBlank()) { // a word that is longer than the line
+            if (rest.substring(0, Math.max(0, end)).isBlank()) { // word longer than the line
                 end = rest.indexOf(' ', columns);
             }
             if (end < 0) {

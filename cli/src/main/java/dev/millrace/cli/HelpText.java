@@ -12,14 +12,14 @@ import picocli.CommandLine.Model.UsageMessageSpec;
  * elsewhere.
  */
 final class HelpText {
-    /** A line of source that ends a sentence before this column ends a paragraph, for the next word would have fitted. */
+    /** A source line that ends a sentence before this column ends a paragraph. */
     private static final int FULL_LINE = 100;
 
     private static final int DESCRIPTION = 4;
 
     private HelpText() {}
 
-    /** Has a command, and all below it, say what they do in paragraphs. */
+    /** Joins the descriptions of a command and its subcommands into paragraphs. */
     static CommandLine in(CommandLine command) {
         UsageMessageSpec usage = command.getCommandSpec().usageMessage();
         usage.description(paragraphs(usage.description()).toArray(String[]::new));
@@ -27,7 +27,7 @@ final class HelpText {
         return command;
     }
 
-    /** @param lines as they are in the source */
+    /** @param lines lines of the source */
     static List<String> paragraphs(String[] lines) {
         List<String> paragraphs = new ArrayList<>();
         boolean goesOn = false;
@@ -42,7 +42,7 @@ final class HelpText {
         return paragraphs;
     }
 
-    /** An option's description in one piece. */
+    /** Joins an option's description. */
     static IOptionRenderer inOnePiece(IOptionRenderer renderer) {
         return (option, label, scheme) -> {
             Text[][] rows = renderer.render(option, label, scheme);

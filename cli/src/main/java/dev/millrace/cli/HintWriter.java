@@ -14,7 +14,7 @@ final class HintWriter extends PrintWriter {
     private final Pattern hint;
     private final String typed;
 
-    /** @param typed what stands before the name of a command, such as {@code ./millrace} */
+    /** @param typed text before the name of a command, such as {@code ./millrace} */
     HintWriter(Writer out, CommandLine commands, String typed) {
         super(out, true);
         String names =

@@ -45,7 +45,7 @@ public final class Logs {
         }
     }
 
-    /** To standard error, what a role does and what its libraries warn of. */
+    /** Logs a role's messages and its libraries' warnings to standard error. */
     public static void ofRole() {
         write(DEBUG.equals(System.getProperty(LEVEL)) ? DEBUG : "info");
     }

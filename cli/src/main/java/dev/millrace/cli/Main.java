@@ -102,7 +102,7 @@ public final class Main implements Callable<Integer> {
     @CommandLine.Spec
     private CommandLine.Model.CommandSpec spec;
 
-    /** A command line that answers a user's mistake with a sentence and everything else with its cause. */
+    /** A command line that reports user errors as a sentence and other failures with their cause. */
     public static CommandLine commandLine() {
         Main millrace = new Main();
         return OptionList.in(CommandList.in(HelpText.in(new CommandLine(millrace))))
@@ -151,7 +151,7 @@ public final class Main implements Callable<Integer> {
         return command;
     }
 
-    /** Without a command: what there is, as a mistake. */
+    /** Without a command: prints the command list as an error. */
     @Override
     public Integer call() {
         spec.commandLine().usage(spec.commandLine().getErr());
@@ -162,7 +162,7 @@ public final class Main implements Callable<Integer> {
     static final class OptionList implements IHelpSectionRenderer {
         private OptionList() {}
 
-        /** Has a command, and all below it, list their options so. */
+        /** Installs the option list in a command and its subcommands. */
         static CommandLine in(CommandLine command) {
             command.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_OPTION_LIST, new OptionList());
             command.getSubcommands().values().forEach(OptionList::in);

@@ -34,9 +34,9 @@ public final class StopSignals {
     }
 
     /**
-     * Takes the signals over while something is done.
+     * Handles the signals during an action.
      *
-     * @param stop called at the first signal, by a thread of the JVM's
+     * @param stop called at the first signal, on a JVM thread
      */
     public static <T> T during(Callable<T> work, Runnable stop) throws Exception {
         StopSignals taken = new StopSignals(stop);

@@ -5,14 +5,14 @@ import java.util.List;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Model.CommandSpec;
 
-/** What was typed, as a command line without its secrets; reports name it as their origin. */
+/** The typed command line without secrets; reports name it as their origin. */
 public final class TypedCommand {
     private static final String CLIENT_SETTING = "kafka.";
     private static final String SET = "--set=";
 
     private TypedCommand() {}
 
-    /** Of the command that a specification belongs to. */
+    /** Returns the command line of a command specification. */
     public static String of(CommandSpec spec) {
         return of(spec.root().commandLine().getParseResult().originalArgs());
     }

@@ -21,7 +21,7 @@ final class Versions implements IVersionProvider {
         };
     }
 
-    /** Of the jar that this class is in; empty where it is in none. */
+    /** From the jar of this class; empty without a jar. */
     private static Attributes manifest() throws IOException {
         return Objects.requireNonNull(Versions.class.getResource("Versions.class"))
                                 .openConnection()
@@ -30,7 +30,7 @@ final class Versions implements IVersionProvider {
                 : new Attributes();
     }
 
-    /** A build outside a Git checkout does not replace the commit's property of the POM. */
+    /** A build outside a Git checkout leaves the POM's commit property unresolved. */
     private static String of(Attributes built, String name) {
         return Optional.ofNullable(built.getValue(name))
                 .filter(value -> !value.startsWith("$"))

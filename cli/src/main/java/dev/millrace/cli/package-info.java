@@ -1,4 +1,4 @@
-/** The command line: where options become configuration, and failures sentences with an exit code. */
+/** The command line: maps options to configuration, and failures to messages and exit codes. */
 @NullMarked
 package dev.millrace.cli;
 

@@ -98,13 +98,13 @@ public final class AdviseCommand implements Callable<Integer> {
 
     /** Verdicts on a source of off-policy data, most important first. */
     enum Verdict {
-        /** Nothing corrects for it. */
+        /** Uncorrected. */
         NEEDED,
-        /** A setting that does nothing under the others. */
+        /** A setting without effect under the others. */
         IDLE,
-        /** It is corrected for, and something else is likely to do better. */
+        /** Corrected, but another correction is likely better. */
         CONSIDER,
-        /** It is corrected for, or is not there. */
+        /** Corrected or absent. */
         FINE;
 
         String label() {
@@ -116,7 +116,7 @@ public final class AdviseCommand implements Callable<Integer> {
      * One sentence about a configuration.
      *
      * @param subject a word or two
-     * @param key what to set; empty if nothing is to be done, or the sentence says it
+     * @param key what to set; empty if nothing is needed, or the sentence has it
      */
     record Advice(Verdict verdict, String subject, String sentence, String key) {}
 
@@ -234,7 +234,7 @@ public final class AdviseCommand implements Callable<Integer> {
             }
         }
 
-        /** What of the algorithm compares policies that this gap lies between. */
+        /** Returns the parts of the algorithm that compare the policies on both sides of this gap. */
         private Optional<String> corrects(RatioKind gap) {
             RatioKind other = gap == RatioKind.STALENESS ? RatioKind.ENGINE_MISMATCH : RatioKind.STALENESS;
             if (algorithm.objective().weightsCompare().isEmpty()) {

@@ -24,7 +24,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace delete}: what a run holds on a cluster. */
+/** {@code millrace delete}: deletes a run's topics, groups and other data on a cluster. */
 @Command(
         name = "delete",
         mixinStandardHelpOptions = true,
@@ -85,7 +85,7 @@ public final class DeleteCommand implements Callable<Integer> {
     /**
      * The run that the options name.
      *
-     * @throws NotFoundException if nothing is there
+     * @throws NotFoundException if there is nothing to delete
      */
     static ClusterRun found(ClusterRuns cluster, MillraceConfig whereabouts) {
         RunTopics topics = whereabouts.run().topics();

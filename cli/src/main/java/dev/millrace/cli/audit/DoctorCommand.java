@@ -65,7 +65,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace doctor}: what is wrong with a run, in sentences, most important first. */
+/** {@code millrace doctor}: diagnoses a run, most severe finding first. */
 @Command(
         name = "doctor",
         subcommands = {AdviseCommand.class, MismatchCommand.class, PreflightCommand.class},
@@ -88,7 +88,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
         })
 public final class DoctorCommand implements Callable<Integer> {
-    /** Exit status if something is broken or sick. */
+    /** Exit status if something is broken or unhealthy. */
     static final int ILL = 4;
 
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -188,7 +188,7 @@ public final class DoctorCommand implements Callable<Integer> {
         return found.isIll() ? ILL : 0;
     }
 
-    /** None by the files of a run that has ended: nobody consumes. */
+    /** No lags for an ended run's files, which have no consumers. */
     private static Map<String, Long> lags(Optional<LogConnection> log) throws InterruptedException {
         if (log.isEmpty()) {
             return Map.of();
@@ -219,7 +219,7 @@ public final class DoctorCommand implements Callable<Integer> {
         }
     }
 
-    /** What an archive tells a doctor: the batches and what was in them, from the first to the last. */
+    /** Examination of an archive: its batches and their contents. */
     static final class ArchiveExamination {
         private long steps;
         private @Nullable Diagnosis last;
@@ -271,7 +271,7 @@ public final class DoctorCommand implements Callable<Integer> {
             return steps;
         }
 
-        /** Most important first; then since when, and what an archive cannot tell. */
+        /** Most severe first, then onset times, and limits of an archive. */
         List<Finding> findings() {
             List<Finding> findings = new ArrayList<>();
             if (account != null) {
@@ -299,17 +299,17 @@ public final class DoctorCommand implements Callable<Integer> {
     }
 
     /**
-     * What the doctor says, in a terminal, as JSON and as a page.
+     * The doctor's report in a terminal, as JSON and as a page.
      *
      * @param view the command that shows the run
-     * @param treatment what the smallest fix would have done; empty if nothing was tried
+     * @param treatment effect of the smallest fix; empty if nothing was tried
      */
     record DoctorsReport(
             RunIdentity of, String title, String view, List<Finding> findings, Optional<Treatment> treatment) {
-        /** What {@link #write} leaves, the page first. */
+        /** Files of {@link #write}, the page first. */
         static final List<String> FILES = List.of("report.html", "report.json");
 
-        /** Whether something is broken or sick. */
+        /** Returns whether something is broken or unhealthy. */
         boolean isIll() {
             return findings.stream().anyMatch(finding -> finding.weight().compareTo(Weight.SICK) <= 0);
         }

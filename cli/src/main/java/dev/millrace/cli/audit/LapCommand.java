@@ -23,7 +23,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace lap}: where the time between a prompt and the weights that it taught goes. */
+/** {@code millrace lap}: breaks down the time from a prompt to the weights trained on it. */
 @Command(
         name = "lap",
         mixinStandardHelpOptions = true,

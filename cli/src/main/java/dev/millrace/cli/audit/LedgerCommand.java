@@ -25,7 +25,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace ledger}: what became of every rollout of a run, added up from its topics. */
+/** {@code millrace ledger}: accounts for every rollout of a run from its topics. */
 @Command(
         name = "ledger",
         mixinStandardHelpOptions = true,
@@ -140,7 +140,7 @@ public final class LedgerCommand implements Callable<Integer> {
             return json;
         }
 
-        /** Of the run's own epochs, each in all. */
+        /** Totals per epoch. */
         private static SortedMap<Integer, Tally> epochs(SortedMap<RolloutOrigin, Tally> chosen) {
             SortedMap<Integer, Tally> epochs = new TreeMap<>();
             chosen.forEach((origin, tally) -> {

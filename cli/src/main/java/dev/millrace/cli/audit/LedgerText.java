@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 final class LedgerText {
     private static final int MOST_ROWS = 20;
 
-    /** Neighbouring versions together. */
+    /** Merged neighbouring versions. */
     private record Row(String name, Tally tally) {}
 
     private static final List<Column<Row>> COLUMNS = List.of(

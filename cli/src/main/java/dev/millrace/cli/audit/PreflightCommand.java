@@ -21,7 +21,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace doctor preflight}: whether a run would find what it needs. */
+/** {@code millrace doctor preflight}: checks what a run needs before it starts. */
 @Command(
         name = "preflight",
         mixinStandardHelpOptions = true,

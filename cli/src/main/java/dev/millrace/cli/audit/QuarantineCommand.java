@@ -19,7 +19,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace quarantine}: the generators whose records a run refuses, and letting them back in. */
+/** {@code millrace quarantine}: lists the generators whose records a run refuses, and readmits them. */
 @Command(
         name = "quarantine",
         mixinStandardHelpOptions = true,

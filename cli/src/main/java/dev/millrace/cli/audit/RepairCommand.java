@@ -51,7 +51,7 @@ public final class RepairCommand implements Callable<Integer> {
     public static final int INCONSISTENT = 4;
 
     private static final Duration PATIENCE = Duration.ofSeconds(30);
-    /** No role's own transaction takes so long; who asks to end one need not wait for that. */
+    /** Longer than any role's transaction, so that aborting one never waits for an active one. */
     private static final Duration OPEN_FOR = Duration.ofSeconds(10);
 
     @Option(
@@ -122,7 +122,7 @@ public final class RepairCommand implements Callable<Integer> {
         for (Way each : found.ways()) {
             say(out, "  ", each.kind().word() + " (" + cost(each.trajectorySeconds()) + "): " + each.does());
             if (!each.command().isEmpty()) {
-                out.println("      " + each.command()); // on one line, to be copied
+                out.println("      " + each.command()); // on one line, for copying
             }
         }
         if (found.ways().isEmpty()) {

@@ -18,7 +18,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace rollback}: a new epoch of a run, which continues from one of its versions. */
+/** {@code millrace rollback}: starts a new epoch of a run from one of its versions. */
 @Command(
         name = "rollback",
         mixinStandardHelpOptions = true,

@@ -69,17 +69,17 @@ public final class RunOptions {
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
-    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
+    @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
     private RoleRights account = RoleRights.READER;
 
-    /** Whether the options name a run. */
+    /** Returns whether the options name a run. */
     public boolean isGiven() {
         return runDirectory != null || bootstrapServers != null || run != null || topicPrefix != null;
     }
 
-    /** The configuration file that was given; null if none was. */
+    /** The given configuration file; null if none. */
     public Path file() {
         return file;
     }
@@ -96,17 +96,17 @@ public final class RunOptions {
                 : "start its roles again; each continues from there";
     }
 
-    /** The folder that was named; null if the run is on a cluster. */
+    /** The given folder; null if the run is on a cluster. */
     public Path folder() {
         return runDirectory;
     }
 
-    /** What to call a run on a cluster. */
+    /** Display name of a run on a cluster. */
     public String name() {
         return run != null ? run : topicPrefix != null ? topicPrefix : "run";
     }
 
-    /** The options as they were given, to name the run in another command. */
+    /** The given options, to name the run in another command. */
     public String asGiven() {
         Map<String, Object> given = new LinkedHashMap<>();
         given.put("--run-dir", runDirectory);
@@ -121,7 +121,7 @@ public final class RunOptions {
                 .collect(Collectors.joining(" "));
     }
 
-    /** Opens the log of the run that was asked for. */
+    /** Opens the log of the selected run. */
     public AuditedRun open() {
         return open(true);
     }
@@ -132,13 +132,12 @@ public final class RunOptions {
         return AuditedRun.read(this::over, runDirectory, runDirectory != null || file != null, asGiven());
     }
 
-    /** As {@link #open()}, of a run whose topics may be gone but for its claim. */
+    /** As {@link #open()}, for a run that may only have its claim left. */
     public AuditedRun openDamaged() {
         return open(false);
     }
 
-    @SuppressWarnings(
-            "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs a line on stderr
+    @SuppressWarnings("SystemConsoleNull") // only needed in some JDKs; others print a line on stderr
     private AuditedRun open(boolean isWhole) {
         whereabouts();
         if (runDirectory != null && System.console() != null && !RunDirectory.isRunning(runDirectory)) {
@@ -148,9 +147,9 @@ public final class RunOptions {
     }
 
     /**
-     * Where the run is.
+     * Location of the run.
      *
-     * @throws ConfigException if the options do not say which run
+     * @throws ConfigException if the options do not select a run
      */
     MillraceConfig whereabouts() {
         if (runDirectory != null && (bootstrapServers != null || file != null)) {
@@ -174,7 +173,7 @@ public final class RunOptions {
         return whereabouts;
     }
 
-    /** Names the account whose rights the command needs, if it is not a reader's. */
+    /** Sets the required rights, if they are not a reader's. */
     void needs(RoleRights needed) {
         account = needed;
     }
@@ -209,7 +208,7 @@ public final class RunOptions {
         return failure;
     }
 
-    /** How this command listens, as its own options say: the run's folder says how the run does. */
+    /** Listener settings from this command's options, not from the run's folder. */
     public HttpConfig http() {
         ConfigLayers layers = new ConfigLayers();
         if (file != null) {
@@ -226,7 +225,7 @@ public final class RunOptions {
         return client;
     }
 
-    /** The runs of the cluster that is named. */
+    /** Runs of the named cluster. */
     static ClusterRuns cluster(MillraceConfig whereabouts) {
         return new ClusterRuns(
                 client(whereabouts),
@@ -235,7 +234,7 @@ public final class RunOptions {
                 Clock.systemUTC());
     }
 
-    /** These options and the run's folder, over the recorded configuration. */
+    /** The recorded configuration overridden by the run's folder and these options. */
     public ConfigLayers over(ObjectNode recorded) {
         ConfigLayers layers = new ConfigLayers();
         if (runDirectory != null) {

@@ -20,7 +20,7 @@ final class RunOrArchive {
             description = "Archive of 'millrace export' or 'millrace import --records', in place of a run.")
     private Path archive;
 
-    /** The folder of the archive; empty if a run is meant. */
+    /** Folder of the archive; empty for a run. */
     Optional<Path> archive() {
         if (archive != null && run.isGiven()) {
             throw new ConfigException(
@@ -29,7 +29,7 @@ final class RunOrArchive {
         return Optional.ofNullable(archive);
     }
 
-    /** Opens what was asked for to read its records. */
+    /** Opens the run or archive to read its records. */
     AuditedRun read() {
         return archive().isPresent() ? AuditedRun.inArchive(archive, run.file()) : run.read();
     }

@@ -72,7 +72,7 @@ public final class RunsCommand implements Callable<Integer> {
      * A run.
      *
      * @param where folder, or topic prefix
-     * @param notes what the state rests on
+     * @param notes evidence for the state
      */
     private record Row(
             String id,
@@ -83,7 +83,7 @@ public final class RunsCommand implements Callable<Integer> {
             @Nullable Long lastRecordMs,
             Held held) {}
 
-    /** What a run holds; null where it is not known. */
+    /** Data of a run; null if unknown. */
     private record Held(@Nullable Long topics, @Nullable Long bytes) {
         static final Held UNKNOWN = new Held(null, null);
     }
@@ -211,7 +211,7 @@ public final class RunsCommand implements Callable<Integer> {
         }
     }
 
-    /** By the words of the page. */
+    /** State in the page's terms. */
     private static String state(RunSource.Folder source, boolean hasStep) {
         if (source.mayGrow()) {
             return "running";
@@ -234,12 +234,12 @@ public final class RunsCommand implements Callable<Integer> {
         }
     }
 
-    /** By the folder of a partition, which is the second to last name. */
+    /** Partition folder: the second to last name. */
     private static String topic(Path file) {
         return file.getName(file.getNameCount() - 2).toString().replaceFirst("-[0-9]+$", "");
     }
 
-    /** By the last row of the steps; null before the first step. */
+    /** From the last row of the steps; null before the first step. */
     private static @Nullable Long newestVersion(Path steps) throws IOException {
         if (!Files.exists(steps)) {
             return null;

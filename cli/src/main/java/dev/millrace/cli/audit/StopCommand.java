@@ -29,7 +29,7 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace stop}: an orderly end of a run's processes, which is waited for. */
+/** {@code millrace stop}: stops a run's processes in order and waits for them. */
 @Command(
         name = "stop",
         mixinStandardHelpOptions = true,

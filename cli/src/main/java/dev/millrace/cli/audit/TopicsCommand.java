@@ -67,7 +67,7 @@ public final class TopicsCommand implements Runnable {
         throw new CommandLine.ParameterException(spec.commandLine(), "list, create, describe or check is missing");
     }
 
-    /** What all have in common: a run, and how its topics are printed. */
+    /** Base of the commands: the run, and the output of its topics. */
     static final class TopicOptions {
         @Mixin
         private RunOptions run;
@@ -75,7 +75,7 @@ public final class TopicsCommand implements Runnable {
         @Option(names = "--json", description = "Print JSON.")
         private boolean json;
 
-        /** Does something with the run under the topics that were named, which need not be there. */
+        /** Acts on the run of the named topics, which need not exist. */
         int on(BiFunction<ClusterRuns, ClusterRun, Integer> work) {
             MillraceConfig whereabouts = run.whereabouts();
             if (whereabouts.run().embedded()) {
@@ -105,7 +105,7 @@ public final class TopicsCommand implements Runnable {
                     found.claim().map(claim -> claim.run().epoch()).orElse(0));
         }
 
-        /** Does something with the topics that the run is made with. */
+        /** Acts on the topics of the run's configuration. */
         int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
             run.needs(RoleRights.TOPICS);
             return on((cluster, found) -> {
@@ -148,7 +148,7 @@ public final class TopicsCommand implements Runnable {
         return json;
     }
 
-    /** The topics that are there. */
+    /** Lists existing topics. */
     @Command(
             name = "list",
             mixinStandardHelpOptions = true,
@@ -210,7 +210,7 @@ public final class TopicsCommand implements Runnable {
         }
     }
 
-    /** The topics that are there, with their settings. */
+    /** Describes existing topics with their settings. */
     @Command(
             name = "describe",
             mixinStandardHelpOptions = true,
@@ -274,7 +274,7 @@ public final class TopicsCommand implements Runnable {
         }
     }
 
-    /** Creates those that are missing. */
+    /** Creates missing topics. */
     @Command(
             name = "create",
             mixinStandardHelpOptions = true,
@@ -396,7 +396,7 @@ public final class TopicsCommand implements Runnable {
         }
     }
 
-    /** Compares them with what the run expects. */
+    /** Compares topics with the run's expectation. */
     @Command(
             name = "check",
             mixinStandardHelpOptions = true,
@@ -411,7 +411,7 @@ public final class TopicsCommand implements Runnable {
                 "Exit codes: 0 all are as expected; 4 one differs or is missing; 1 a failure; 2 a mistake in the command line."
             })
     static final class CheckTopics implements Callable<Integer> {
-        /** Exit status if a topic is not as the run expects it. */
+        /** Exit status if a topic differs from the run's expectation. */
         private static final int DIFFERS = 4;
 
         @Mixin

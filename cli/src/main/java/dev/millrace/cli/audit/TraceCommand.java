@@ -37,7 +37,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace trace}: the way of one rollout from prompt to version, or the rollouts of a group. */
+/** {@code millrace trace}: follows one rollout from prompt to version, or lists the rollouts of a group. */
 @Command(
         name = "trace",
         mixinStandardHelpOptions = true,
@@ -87,7 +87,7 @@ public final class TraceCommand implements Callable<Integer> {
             return !rolloutId.isEmpty();
         }
 
-        /** What it is in a run of another system, whose ids do not say the group. */
+        /** Target in another system's run, whose ids lack the group. */
         Optional<Named> elsewhere(Tracer tracer) {
             String id = isOne() ? rolloutId : groupId;
             Optional<Named> sample = isOne()
@@ -111,7 +111,7 @@ public final class TraceCommand implements Callable<Integer> {
                 archive.missing().ifPresent(why -> {
                     throw new RefusedRequestException("cannot trace in the archive: " + why);
                 });
-                isDated = false; // its records say how old a rollout was, and not when
+                isDated = false; // its records have ages instead of times
             }
             long begun = System.nanoTime();
             Tracer tracer = new Tracer(audited.records(), PATIENCE);

@@ -7,7 +7,7 @@ import dev.millrace.runtime.config.ConfigException;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/** Which versions are shown: {@code from} to {@code to}, both included. */
+/** Range of shown versions: {@code from} to {@code to}, inclusive. */
 record VersionRange(long from, long to) {
     VersionRange {
         if (from > to) {
@@ -16,7 +16,7 @@ record VersionRange(long from, long to) {
         }
     }
 
-    /** True if all of them are, records that have no version included. */
+    /** True if all are shown, including records without a version. */
     boolean isAll() {
         return from == Long.MIN_VALUE && to == Long.MAX_VALUE;
     }

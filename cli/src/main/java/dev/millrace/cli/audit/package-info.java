@@ -1,4 +1,7 @@
-/** Commands that ask or repair a run: {@code ledger}, {@code trace}, {@code doctor}, {@code dead-letters}, {@code quarantine}, {@code rollback}, {@code repair}. */
+/**
+ * Commands that inspect or repair a run: {@code ledger}, {@code trace}, {@code doctor}, {@code dead-letters}, {@code
+ * quarantine}, {@code rollback}, {@code repair}.
+ */
 @NullMarked
 package dev.millrace.cli.audit;
 

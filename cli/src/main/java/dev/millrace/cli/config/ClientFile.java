@@ -5,7 +5,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import java.nio.file.Path;
 import picocli.CommandLine.Option;
 
-/** The file of client properties that every tool of Kafka takes, by the name that it has there. */
+/** The client properties file of Kafka's tools, under their option name. */
 @HelpHeading("Cluster")
 public final class ClientFile {
     @Option(
@@ -14,12 +14,12 @@ public final class ClientFile {
             description = "Kafka client properties by Java's names, as Kafka's tools take them; over --config.")
     private Path file;
 
-    /** The file; null if none was given. */
+    /** The file; null if not given. */
     public Path file() {
         return file;
     }
 
-    /** Puts what the file says over the layers. */
+    /** Adds the file as the top layer. */
     public void over(ConfigLayers layers) {
         if (file != null) {
             layers.clientProperties(file);

@@ -21,7 +21,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace config}: the configuration as it would be used, or what every key means. */
+/** {@code millrace config}: prints the effective configuration, or the meaning of every key. */
 @Command(
         name = "config",
         mixinStandardHelpOptions = true,
@@ -56,7 +56,7 @@ public final class ConfigCommand implements Callable<Integer> {
         return 0;
     }
 
-    /** The settings of what plug-ins bring, as the reference shows those of built-in kinds. */
+    /** Settings of plug-in kinds in the reference's format. */
     static final class PluginReference {
         private static final String HEAD = "\n\n| key | default | meaning |\n| --- | --- | --- |\n";
 

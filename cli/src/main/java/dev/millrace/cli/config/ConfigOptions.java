@@ -55,11 +55,11 @@ public final class ConfigOptions {
     private Integer metricsPort;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
-    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
+    @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
     /**
-     * What the options say, over what a run was begun with.
+     * Applies the options over a run's recorded configuration.
      *
      * @param begun empty for a new run
      * @throws dev.millrace.runtime.config.ConfigException naming the key, the value and what is allowed

@@ -22,7 +22,7 @@ public final class PluginPath {
                     + " Plug-ins run with all rights of this process.")
     private List<String> paths = new ArrayList<>();
 
-    /** Loads them, before anything is configured. */
+    /** Loads the plug-ins before anything is configured. */
     public void load(CommandLine command) {
         List<Path> all = new ArrayList<>(Catalogue.givenPaths());
         paths.stream()

@@ -20,7 +20,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace plugins}: every door, what came through it, and from where. */
+/** {@code millrace plugins}: lists extension points, their kinds and origins. */
 @Command(
         name = "plugins",
         mixinStandardHelpOptions = true,

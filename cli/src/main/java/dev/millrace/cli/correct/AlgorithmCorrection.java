@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
 
 /** Applies an algorithm's stages to a file of sequences; training uses the same stages. */
 final class AlgorithmCorrection {
-    /** Made up where a file has none: every token is then of one version. */
+    /** Assumed if a file has none: every token is then of one version. */
     private static final Set<StageInput> MADE_UP = Set.of(StageInput.VERSIONS);
 
     private final Algorithm algorithm;
@@ -56,11 +56,11 @@ final class AlgorithmCorrection {
     }
 
     /**
-     * By what {@code --algorithm} names.
+     * Creates the algorithm of {@code --algorithm}.
      *
      * @param named a named algorithm, or a YAML file with keys of {@code algorithm}
-     * @param settings keys of {@code algorithm} and their values, put over it
-     * @throws ConfigException if there is no such algorithm, or its parts do not go together
+     * @param settings keys of {@code algorithm} and their values, which override it
+     * @throws ConfigException if there is no such algorithm, or its parts contradict each other
      */
     static AlgorithmCorrection of(String named, Map<String, String> settings) {
         ObjectNode tree = ConfigTree.empty();
@@ -76,14 +76,14 @@ final class AlgorithmCorrection {
         }
     }
 
-    /** What came of a file. */
+    /** Result for a file. */
     record Corrected(FactsFile file, Decision decision, int badLines, Map<String, Double> metrics) {}
 
     /**
-     * Decides about the sequences of a file.
+     * Applies the stages to the sequences of a file.
      *
      * @param version the version at which the step starts; empty: the newest that sampled a token
-     * @param bad is told the number of a bad line and what is wrong with it
+     * @param bad receives the number of a bad line and the error
      */
     Corrected correct(Path in, OptionalLong version, BiConsumer<Integer, String> bad) throws IOException {
         Set<StageInput> needed = new TreeSet<>(algorithm.inputs());
@@ -191,7 +191,7 @@ final class AlgorithmCorrection {
     }
 
     /**
-     * The sequences of a file as the facts of one batch. What some line lacks is not known of the batch.
+     * The sequences of a file as the facts of one batch. An input that some line lacks is absent.
      *
      * @param lines the good lines, in file order; sequence s of the batch is {@code lines.get(s)}
      */
@@ -244,7 +244,7 @@ final class AlgorithmCorrection {
             return facts.build();
         }
 
-        /** Whether every line says which version sampled its tokens. */
+        /** Returns whether every line has sampling versions. */
         boolean hasVersions() {
             return allHave(StageInput.VERSIONS);
         }
@@ -263,7 +263,7 @@ final class AlgorithmCorrection {
             Map<String, Integer> indexOf = new HashMap<>();
             for (int s = 0; s < lines.size(); s++) {
                 FactsLine line = lines.get(s);
-                String group = line.group().isEmpty() ? "\n" + line.id() : line.group(); // no group has such a name
+                String group = line.group().isEmpty() ? "\n" + line.id() : line.group(); // not a valid group name
                 groups[s] = indexOf.computeIfAbsent(group, unseen -> indexOf.size());
             }
             byte[] mask = new byte[offsets[lines.size()]];

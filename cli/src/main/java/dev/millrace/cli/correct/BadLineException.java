@@ -1,6 +1,6 @@
 package dev.millrace.cli.correct;
 
-/** A line that is not a sequence of the documented form; the message says what is wrong with it. */
+/** A line that is not a sequence of the documented form; the message has the error. */
 public final class BadLineException extends Exception {
     private static final long serialVersionUID = 1L;
 

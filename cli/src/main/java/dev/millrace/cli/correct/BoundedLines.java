@@ -26,15 +26,15 @@ public final class BoundedLines implements AutoCloseable {
         this.reader = Files.newBufferedReader(path, StandardCharsets.UTF_8);
     }
 
-    /** Of the line that {@link #next} gave last, from 1. */
+    /** Number of the line returned last by {@link #next}, from 1. */
     public int number() {
         return number;
     }
 
     /**
-     * The next line without its end; null behind the last.
+     * Returns the next line without its end; null after the last.
      *
-     * @throws RefusedRequestException if it is too long, one too many, or no text
+     * @throws RefusedRequestException if it is too long, exceeds the line limit, or is not text
      */
     @Nullable
     public String next() throws IOException {

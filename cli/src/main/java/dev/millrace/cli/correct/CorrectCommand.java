@@ -60,13 +60,13 @@ import picocli.CommandLine.Spec;
         })
 public final class CorrectCommand implements Callable<Integer> {
     private static final int ALL_CORRECTED = 0;
-    /** Exit status if lines were left out. */
+    /** Exit status if lines were skipped. */
     private static final int SOME_LEFT_OUT = 1;
 
     @ArgGroup(multiplicity = "1")
     private What what;
 
-    /** One of the two. */
+    /** Either of the two inputs. */
     static final class What {
         @Option(
                 names = "--preset",
@@ -323,7 +323,7 @@ public final class CorrectCommand implements Callable<Integer> {
             out.writeEndObject();
         }
 
-        /** JSON has no number for it, and a text in its place would be read as something else. */
+        /** Not representable as a JSON number, and a text could be misread. */
         private static float finite(float weight, SequenceLine line, int token) {
             if (!Float.isFinite(weight)) {
                 throw new RefusedRequestException(

@@ -6,19 +6,19 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One sequence of the input of an algorithm, checked.
+ * One validated input sequence of an algorithm.
  *
  * @param number line number in the file, from 1
  * @param id name of the sequence
  * @param mask one per token
- * @param group of whose samples it is one; empty: it is a group of its own
+ * @param group group of the sample; empty for its own group
  * @param reward of the sequence
  * @param values that its stages read
  */
 public record FactsLine(int number, String id, byte[] mask, String group, double reward, StageValues values) {
 
     /**
-     * What stages read beyond mask, group and reward.
+     * Stage inputs in addition to mask, group and reward.
      *
      * @param vectors one number per token
      * @param integers one whole number per token

@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/** What a line may and must have where the stages of an algorithm run; see the package. */
+/** Allowed and required fields of a line for the stages of an algorithm; see the package. */
 public final class FactsSchema {
     /** One number per token. */
     public static final Map<StageInput, String> VECTORS = new EnumMap<>(Map.of(
@@ -40,12 +40,12 @@ public final class FactsSchema {
     private final Set<StageInput> needed;
     private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask", "group", "reward"));
 
-    /** @param needed what every line must have in addition to id, mask, group and reward */
+    /** @param needed required fields in addition to id, mask, group and reward */
     public FactsSchema(Set<StageInput> needed) {
         this(needed, List.of());
     }
 
-    /** @param others fields that its reader takes out of a line before; known here for the sake of misspelt ones */
+    /** @param others fields that the reader removes before; known here to detect misspelt ones */
     public FactsSchema(Set<StageInput> needed, List<String> others) {
         this.needed = Set.copyOf(needed);
         known.addAll(VECTORS.values());
@@ -55,7 +55,7 @@ public final class FactsSchema {
         known.addAll(others);
     }
 
-    /** Whether a file of sequences can hold it at all. */
+    /** Returns whether a file of sequences can have the input. */
     public static boolean canHold(StageInput input) {
         return VECTORS.containsKey(input)
                 || INTEGERS.containsKey(input)
@@ -64,12 +64,12 @@ public final class FactsSchema {
                 || input == StageInput.REWARD_COMPONENTS;
     }
 
-    /** Reads a line as it stands in a file. */
+    /** Parses and reads a line. */
     public FactsLine read(int number, String text) throws BadLineException {
         return read(number, LineFields.parsed(text));
     }
 
-    /** Reads a line that was parsed. */
+    /** Reads a parsed line. */
     public FactsLine read(int number, ObjectNode line) throws BadLineException {
         LineFields.requireKnown(line, known);
         if (line.has("group") && !line.get("group").isTextual()) {

@@ -31,7 +31,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/** {@code millrace import --records}: files of records become an archive, or are only looked at. */
+/** {@code millrace import --records}: converts files of records to an archive, or only checks them. */
 public final class ImportedRecords {
     private static final int MADE = 0;
     /** Exit status if {@code import --records} finds bad lines. */
@@ -51,8 +51,8 @@ public final class ImportedRecords {
 
     /**
      * @param patterns of files
-     * @param runId what the run shall be called
-     * @param algorithm a name, or a YAML file with keys of {@code algorithm}: by what the batches are said to be decided
+     * @param runId run id
+     * @param algorithm a name, or a YAML file with keys of {@code algorithm}: recorded as the batches' algorithm
      */
     public ImportedRecords(List<String> patterns, String runId, String algorithm, PrintWriter out, PrintWriter err) {
         this.patterns = patterns;
@@ -82,7 +82,7 @@ public final class ImportedRecords {
     }
 
     /**
-     * Looks whether an archive could be made, and leaves none.
+     * Checks whether an archive could be made, without writing it.
      *
      * @return the exit status
      */
@@ -142,7 +142,7 @@ public final class ImportedRecords {
         }
     }
 
-    /** Without old log-probs no stage may compare them, and nothing is masked for their absence. */
+    /** Disables comparisons of old log-probs if there are none. */
     private Algorithm algorithmOf(boolean haveOld) {
         if (!haveOld) {
             try {
@@ -170,24 +170,24 @@ public final class ImportedRecords {
                 + " steps; what it decided about them is not known, and their batches say what " + named + " decides";
     }
 
-    /** What a replay reads of a configuration: the run's name and its algorithm. */
+    /** Minimal configuration for a replay: the run's name and its algorithm. */
     private String configuration() {
         ObjectNode tree = ConfigTree.empty();
         tree.putObject("run").put("id", run.runId()).put("recorded", true);
-        tree.putObject("weights").put("keep_versions", 0); // which bounds how old a rollout may be
+        tree.putObject("weights").put("keep_versions", 0); // bounds the age of a rollout
         tree.set("algorithm", ConfigBinder.unbind(algorithm));
-        ConfigBinder.bind(MillraceConfig.defaults(), tree.deepCopy()); // so that readers can bind it too
+        ConfigBinder.bind(MillraceConfig.defaults(), tree.deepCopy()); // so that readers can bind it
         return ConfigTree.write(tree);
     }
 
-    /** Says what such an archive can answer, for a request beyond it. */
+    /** Message for a request that such an archive cannot answer. */
     public static String whatCanBeAsked(ArchivedRun archive) {
         return "the archive was made of " + archive.origin().orElse("records")
                 + ": other corrections can be tried on it (--corrections), and nothing be replayed or learnt again,"
                 + " since it has no weights; train again with the correction in the system that it is of";
     }
 
-    /** What came of files of records, for people. */
+    /** Prints the result of an import. */
     static final class RecordsText {
         private RecordsText() {}
 

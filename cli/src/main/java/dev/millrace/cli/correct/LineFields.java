@@ -15,9 +15,9 @@ import dev.millrace.schemas.rollout.VectorCheck;
 import java.util.Map;
 import java.util.Set;
 
-/** The parts of a line that is one sequence. */
+/** Parses the fields of a sequence's line. */
 public final class LineFields {
-    /** Reads NaN and infinities too, so that they are refused in the place where they stand. */
+    /** Also parses NaN and infinities, so that they are refused by field. */
     private static final ObjectMapper JSON = JsonMapper.builder(JsonFactory.builder()
                     .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
                     .streamReadConstraints(
@@ -29,7 +29,7 @@ public final class LineFields {
 
     private LineFields() {}
 
-    /** A misspelt field is not taken for an absent one. */
+    /** Refuses unknown fields, so that a misspelt one does not count as absent. */
     public static void requireKnown(JsonNode line, Set<String> known) throws BadLineException {
         for (Map.Entry<String, JsonNode> field : line.properties()) {
             if (!known.contains(field.getKey())) {

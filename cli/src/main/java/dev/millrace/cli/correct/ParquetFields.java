@@ -37,7 +37,7 @@ final class ParquetFields extends RecordMaterializer<ObjectNode> {
     private final Group root;
     private ObjectNode row = JsonNodeFactory.instance.objectNode();
 
-    /** @throws RefusedRequestException naming the column that no field can be */
+    /** @throws RefusedRequestException naming the unsupported column */
     ParquetFields(Path path, MessageType schema) {
         this.path = path;
         List<Converter> columns = new ArrayList<>();
@@ -128,7 +128,7 @@ final class ParquetFields extends RecordMaterializer<ObjectNode> {
                 List.of(pairs), () -> map[0] = JsonNodeFactory.instance.objectNode(), () -> sink.accept(map[0]));
     }
 
-    /** A value that has no parts. */
+    /** A primitive value. */
     private Converter single(Type column, Consumer<JsonNode> sink) {
         if (!column.isPrimitive()) {
             throw none(column);
@@ -203,7 +203,7 @@ final class ParquetFields extends RecordMaterializer<ObjectNode> {
                 + ", and a field is a number, a text, a list of numbers, or numbers by name; leave it out or cast it");
     }
 
-    /** Parts of a row, what is done before they come, and what when they are there. */
+    /** Converter of a row group with actions before and after its parts. */
     private static final class Group extends GroupConverter {
         private final List<Converter> parts;
         private final Runnable begins;

@@ -42,12 +42,12 @@ public final class ParquetRows implements AutoCloseable {
     private int groups;
     private int number;
 
-    /** Whether a file is one, by its name. */
+    /** Returns whether a file name is that of a Parquet file. */
     static boolean isOne(Path file) {
         return file.toString().toLowerCase(Locale.ROOT).endsWith(".parquet");
     }
 
-    /** @throws RefusedRequestException if it is no Parquet file, or one with a column that no field can be */
+    /** @throws RefusedRequestException if it is not a Parquet file, or has an unsupported column */
     public ParquetRows(Path path) {
         this.path = path;
         this.input = new LocalInputFile(path);
@@ -74,15 +74,15 @@ public final class ParquetRows implements AutoCloseable {
         }
     }
 
-    /** Of the row that {@link #next} gave last, from 1. */
+    /** Number of the row returned last by {@link #next}, from 1. */
     int number() {
         return number;
     }
 
     /**
-     * The next row; null behind the last.
+     * Returns the next row; null after the last.
      *
-     * @throws RefusedRequestException if the file cannot be read on
+     * @throws RefusedRequestException if the file cannot be read further
      */
     public @Nullable ObjectNode next() {
         try {
@@ -139,7 +139,7 @@ public final class ParquetRows implements AutoCloseable {
 
     /** Supported page compressions; the library's own factory needs Hadoop for some of them. */
     static final class PageCodecs implements CompressionCodecFactory {
-        /** A page is about a megabyte, and of a corrupt file its size is not believed. */
+        /** Bounds a page, normally about a megabyte, against corrupt files. */
         private static final int MOST_BYTES = 1 << 30;
 
         @Override

@@ -21,13 +21,13 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One line, checked.
+ * A validated line.
  *
- * @param facts what a stage may read of it
- * @param step at whose version the step started
+ * @param facts stage inputs
+ * @param step start version of the step
  * @param versions one per token
- * @param hasVersions whether the line says them, or they are made of the step
- * @param sampled as the line says
+ * @param hasVersions whether the line has them, instead of being derived from the step
+ * @param sampled of the line
  * @param advantages one per token; null if the line has none
  */
 record RecordLine(
@@ -39,7 +39,7 @@ record RecordLine(
         double @Nullable [] advantages) {
 
     /**
-     * What was sampled.
+     * Sampled tokens.
      *
      * @param promptTokens ids; empty if the line has none
      * @param responseTokens ids; empty if the line has none
@@ -47,12 +47,12 @@ record RecordLine(
      */
     record Sampled(int[] promptTokens, int[] responseTokens, double temperature, String finishReason) {}
 
-    /** The samples of one prompt: its own, if the line names none. */
+    /** Group of the samples of one prompt; its own if the line has none. */
     String group() {
         return facts.group().isEmpty() ? facts.id() : facts.group();
     }
 
-    /** What it has that is no part of every trajectory. */
+    /** Its optional inputs. */
     Set<StageInput> known() {
         Set<StageInput> known = EnumSet.noneOf(StageInput.class);
         if (hasVersions) {
@@ -64,7 +64,7 @@ record RecordLine(
         return known;
     }
 
-    /** How long before its batch it was finished; 0 if the line does not say. */
+    /** Age at its batch; 0 if the line has none. */
     long ageMs() {
         return Math.round(facts.values().numbers().getOrDefault(StageInput.AGES, 0.0));
     }
@@ -72,7 +72,7 @@ record RecordLine(
     /**
      * The record.
      *
-     * @param source where the line stands
+     * @param source position of the line
      * @param ordinal of its group
      */
     Trajectory trajectory(
@@ -139,7 +139,7 @@ record RecordLine(
         return end;
     }
 
-    /** Null if the line says nothing of turns. */
+    /** Null without turns. */
     private @Nullable List<Turn> turns() {
         long[] turnOf = facts.values().integers().get(StageInput.TURNS);
         if (turnOf == null) {
@@ -168,7 +168,7 @@ record RecordLine(
                         .build();
     }
 
-    /** Those of the policy's turns as they come, with 0 for the turns between. */
+    /** Rewards of the policy's turns in order, with 0 for the turns between. */
     private @Nullable ByteBuffer turnRewards(@Nullable List<Turn> turns) {
         List<Double> rewards = facts.values().turnRewards();
         if (rewards == null || turns == null) {

@@ -53,7 +53,7 @@ public final class RecordsImport {
     private long step = -1;
     private long groups;
 
-    /** A line, and where it stands. */
+    /** A line and its position. */
     private record Member(RecordLine line, Path file, int number) {
         String place() {
             return file + ":" + number;
@@ -61,9 +61,9 @@ public final class RecordsImport {
     }
 
     /**
-     * @param archive takes what is read
-     * @param algorithm recorded for the batches, given whether the records have old log-probs; called once
-     * @param bad receives place and flaw of each bad line
+     * @param archive receives the records
+     * @param algorithm recorded for the batches, by whether the records have old log-probs; called once
+     * @param bad receives position and error of each bad line
      */
     public RecordsImport(
             BuiltArchive archive,
@@ -78,7 +78,7 @@ public final class RecordsImport {
         this.algorithm = algorithm;
     }
 
-    /** The files that patterns name, those of the first pattern first. */
+    /** Files of the patterns, in pattern order. */
     public static List<Path> files(List<String> patterns) {
         return patterns.stream()
                 .flatMap(pattern -> RecordFiles.of(pattern).stream())
@@ -86,9 +86,9 @@ public final class RecordsImport {
     }
 
     /**
-     * Reads all of them, in this order.
+     * Reads all files in order.
      *
-     * @return what came of them; lines that were bad are in no step; empty if there was no good one
+     * @return the result without bad lines; empty if no line was valid
      */
     public Optional<RecordedElsewhere> read(List<Path> files) throws IOException {
         for (Path file : files) {
@@ -128,7 +128,7 @@ public final class RecordsImport {
         ObjectNode read() throws BadLineException;
     }
 
-    /** How many lines were bad. */
+    /** Number of bad lines. */
     public long badLines() {
         return badLines;
     }
@@ -174,7 +174,7 @@ public final class RecordsImport {
         step = next;
     }
 
-    /** Makes the step that is complete. */
+    /** Adds a complete step. */
     private void flush() {
         if (members.isEmpty()) {
             return;
@@ -255,7 +255,7 @@ public final class RecordsImport {
          */
         static List<Path> of(String pattern) {
             if (Files.exists(Path.of(pattern)) && !Files.isDirectory(Path.of(pattern))) {
-                return List.of(Path.of(pattern)); // a pipe is one, too
+                return List.of(Path.of(pattern)); // including pipes
             }
             int slash = pattern.lastIndexOf('/');
             Path folder = Path.of(slash < 0 ? "." : slash == 0 ? "/" : pattern.substring(0, slash));
@@ -301,7 +301,7 @@ public final class RecordsImport {
         }
     }
 
-    /** What a line must look like; see the package. */
+    /** Format of a line; see the package. */
     static final class RecordSchema {
         private static final String STEP = "step";
         private static final String VERSION = "version";
@@ -318,9 +318,9 @@ public final class RecordsImport {
         private final FactsSchema facts = new FactsSchema(Set.of(), OWN);
 
         /**
-         * Checks a line, and takes fields out of it.
+         * Validates a line and extracts its fields.
          *
-         * @param place stands for the id of a line that has none
+         * @param place used as id of a line without one
          */
         RecordLine read(int number, String place, ObjectNode line) throws BadLineException {
             ObjectNode own = line.objectNode();

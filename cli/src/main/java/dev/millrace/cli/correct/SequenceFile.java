@@ -18,17 +18,17 @@ import java.util.function.Function;
 import java.util.function.IntUnaryOperator;
 
 /**
- * The sequences of a file, as one batch.
+ * Sequences of a file as one batch.
  *
  * @param lines the good lines, in file order; sequence s of the batch is {@code lines.get(s)}
- * @param badLines how many lines were not
+ * @param badLines number of bad lines
  */
 record SequenceFile(List<SequenceLine> lines, int badLines) {
 
     /**
-     * Reads every line; a bad one is reported and left out. Blank lines are passed over.
+     * Reads every line; reports and skips bad ones. Ignores blank lines.
      *
-     * @param bad is told the number of a bad line and what is wrong with it
+     * @param bad receives the number of a bad line and the error
      */
     static SequenceFile read(Path path, RatioKind ratio, BiConsumer<Integer, String> bad) throws IOException {
         LineSchema schema = new LineSchema(ratio);
@@ -42,7 +42,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         L read(int number, String text) throws BadLineException;
     }
 
-    /** Reads every line into {@code lines}; how many were bad. */
+    /** Reads every line into {@code lines}; returns the number of bad ones. */
     static <L> int eachLine(
             Path path, BiConsumer<Integer, String> bad, LineReader<L> schema, Function<L, String> idOf, List<L> lines)
             throws IOException {
@@ -70,7 +70,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return badLines;
     }
 
-    /** Where each sequence begins in a batch of them; the last is behind all. */
+    /** Offsets of the sequences in the batch; the last is the end. */
     static int[] offsets(int sequences, IntUnaryOperator length) {
         int[] offsets = new int[sequences + 1];
         for (int s = 0; s < sequences; s++) {
@@ -84,7 +84,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return offsets;
     }
 
-    /** The layout of the good lines. */
+    /** Layout of the valid lines. */
     TokenBatch batch() {
         int[] offsets = offsets(lines.size(), s -> lines.get(s).mask().length);
         byte[] mask = new byte[offsets[lines.size()]];
@@ -94,7 +94,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return new TokenBatch(offsets, mask);
     }
 
-    /** The ratio of the good lines, packed as {@code batch}. */
+    /** Ratio of the valid lines, packed as {@code batch}. */
     LogRatio ratio(TokenBatch batch, RatioKind kind) {
         return LogRatio.of(kind, packed(batch, kind.target()), packed(batch, kind.sampler()));
     }
@@ -107,7 +107,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return packed;
     }
 
-    /** What a line of the input must look like; see the package. */
+    /** Format of an input line; see the package. */
     static final class LineSchema {
         private static final String SUFFIX = "_log_probs";
         private static final List<String> POLICIES = List.of("behavior", "old", "proximal", "current");
@@ -115,7 +115,7 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         private final Set<String> known = new LinkedHashSet<>(List.of("id", "mask"));
         private final RatioKind ratio;
 
-        /** @param ratio whose two policies every line must have */
+        /** @param ratio ratio; every line must have its two policies */
         LineSchema(RatioKind ratio) {
             this.ratio = ratio;
             POLICIES.forEach(policy -> known.add(policy + SUFFIX));

@@ -3,7 +3,7 @@ package dev.millrace.cli.correct;
 import java.util.Map;
 
 /**
- * One sequence of the input, checked.
+ * One validated input sequence.
  *
  * @param number line number in the file, from 1
  * @param id name of the sequence

@@ -5,7 +5,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace bench}: measurements of one part by itself. */
+/** {@code millrace bench}: measures one part in isolation. */
 @Command(
         name = "bench",
         mixinStandardHelpOptions = true,

@@ -32,7 +32,10 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace bench engine}: what generator, scorer and learner do on a device, and whether its passes agree. */
+/**
+ * {@code millrace bench engine}: measures generator, scorer and learner on a device, and checks that their passes
+ * agree.
+ */
 @Command(
         name = "engine",
         mixinStandardHelpOptions = true,

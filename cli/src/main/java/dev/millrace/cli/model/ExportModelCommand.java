@@ -26,7 +26,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model export}: a version of a run as a Hugging Face directory. */
+/** {@code millrace model export}: writes a version of a run as a Hugging Face directory. */
 @Command(
         name = "export",
         mixinStandardHelpOptions = true,
@@ -45,7 +45,7 @@ import picocli.CommandLine.Spec;
             "no such version any more."
         })
 public final class ExportModelCommand implements Callable<Integer> {
-    /** What a tensor's numbers are written as. */
+    /** Number type of written tensors. */
     enum Type {
         FLOAT32("F32"),
         BFLOAT16("BF16"),
@@ -94,7 +94,7 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         PrintWriter out = spec.commandLine().getOut();
-        requireNew(to); // before a broker is started for it
+        requireNew(to); // before a broker is started
         if (adapter && type != null) {
             throw new CommandLine.ParameterException(
                     spec.commandLine(), "--adapter writes the adapter unchanged, bit for bit; leave --dtype out");
@@ -132,7 +132,7 @@ public final class ExportModelCommand implements Callable<Integer> {
         }
     }
 
-    /** Before anything is read for a directory that would not be written. */
+    /** Checks the target before anything is read. */
     static void requireNew(Path to) {
         if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
             throw new RefusedRequestException(

@@ -31,7 +31,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model inspect}: what a model directory is, what it costs, and whether it can be trained. */
+/** {@code millrace model inspect}: describes a model directory, its cost, and whether it can be trained. */
 @Command(
         name = "inspect",
         mixinStandardHelpOptions = true,
@@ -109,7 +109,7 @@ public final class InspectCommand implements Callable<Integer> {
         }
     }
 
-    /** How fast a model directory's model is on this machine. */
+    /** Measures a model's speed on this machine. */
     record MeasuredModel(String device, EngineRates rates) {
         private static final int SEQUENCES = 8;
         private static final int TOKENS = 64;
@@ -117,7 +117,7 @@ public final class InspectCommand implements Callable<Integer> {
         private static final int TOKEN_BUDGET = 4096;
         private static final int ROUNDS = 3;
 
-        /** Loads the model and measures it, which takes as long as some of its steps. */
+        /** Loads and measures the model; takes as long as some of its steps. */
         static MeasuredModel of(CheckpointDirectory checkpoint, Engine engine) throws IOException {
             MemoryNeed.of(checkpoint.shape().parameterCount())
                     .refusal(checkpoint.path().toString())

@@ -19,7 +19,9 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model merge}: a LoRA adapter merged into its base, as a model directory that a run can begin with. */
+/**
+ * {@code millrace model merge}: merges a LoRA adapter into its base, as a model directory that a run can begin with.
+ */
 @Command(
         name = "merge",
         mixinStandardHelpOptions = true,

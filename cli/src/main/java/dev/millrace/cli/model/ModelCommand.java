@@ -5,7 +5,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model}: what a model directory is, and a run's or an adapter's model as one. */
+/** {@code millrace model}: inspects, exports, merges and publishes models. */
 @Command(
         name = "model",
         mixinStandardHelpOptions = true,

@@ -30,9 +30,9 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/** What {@code model inspect} says of a directory. */
+/** Output of {@code model inspect} for a directory. */
 final class ModelScreen {
-    /** Of the sequence whose gradient is estimated. */
+    /** Length of the sequence whose gradient is estimated. */
     private static final int GRADIENT_TOKENS = 512;
 
     private final CheckpointDirectory checkpoint;
@@ -46,7 +46,7 @@ final class ModelScreen {
         this.unsupported = new ArrayList<>(checkpoint.unsupported());
     }
 
-    /** @throws CheckpointException if there is no config.json to tell anything of */
+    /** @throws CheckpointException if there is no config.json */
     static ModelScreen of(CheckpointDirectory checkpoint, int loraRank) throws IOException {
         ModelScreen screen = new ModelScreen(checkpoint, loraRank);
         screen.write();
@@ -148,7 +148,7 @@ final class ModelScreen {
         }
     }
 
-    /** Further matrices that lie in several tensors. */
+    /** Further matrices that are split into several tensors. */
     private static String others(List<WholeTensor> cut) {
         return switch (cut.size()) {
             case 1 -> "";
@@ -171,7 +171,7 @@ final class ModelScreen {
         return "not stretched";
     }
 
-    /** What a description that is not understood says all the same. */
+    /** Facts from an unsupported config. */
     private void raw(JsonNode config) {
         for (String key : List.of(
                 "num_hidden_layers",
@@ -258,7 +258,7 @@ final class ModelScreen {
                                 : "so learner.step.memory_mb must be raised for sequences of that length"));
     }
 
-    /** What the same is where adapters are trained in place of the weights. */
+    /** The same for training adapters instead of the weights. */
     private void adapters(DecoderShape shape, WeightsConfig defaults) {
         VersionSize size;
         try {

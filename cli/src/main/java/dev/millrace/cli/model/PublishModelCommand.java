@@ -19,7 +19,9 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace model publish}: the versions of a run in a folder, for engines and programs without Kafka. */
+/**
+ * {@code millrace model publish}: writes the versions of a run into a folder, for engines and programs without Kafka.
+ */
 @Command(
         name = "publish",
         mixinStandardHelpOptions = true,

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** The options of what learning would have been. */
+/** Options of counterfactual replays. */
 @HelpHeading("What would have been learnt")
 final class CounterfactualOptions {
     @Option(
@@ -69,7 +69,7 @@ final class CounterfactualOptions {
         return retrain || gradients;
     }
 
-    /** @throws ConfigException if one of them cannot be, or says something about what is not asked for */
+    /** @throws ConfigException if one is invalid, or belongs to a replay that was not requested */
     void check() {
         if (!gradients && !atVersions.isEmpty()) {
             throw new ConfigException(

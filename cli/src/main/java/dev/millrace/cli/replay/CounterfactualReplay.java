@@ -69,7 +69,7 @@ final class CounterfactualReplay {
         this.command = TypedCommand.of(spec);
     }
 
-    /** Variants, the run's own first; with other rewards all use these. */
+    /** Variants, the run's own first; all use other rewards if given. */
     private List<Variant> variants(List<String> corrections, MillraceConfig config) {
         Variant own =
                 new Variant("recorded", config.algorithm(), config.learner().step(), config.adapter());
@@ -92,7 +92,7 @@ final class CounterfactualReplay {
     }
 
     /**
-     * True if rollouts are sampled anew and the run's rewards came from outside, so all variants use the other ones.
+     * True if rollouts are resampled and the run's rewards came from outside, so all variants use the other ones.
      */
     private boolean isWithoutRecordedRewards() {
         return rewards.isGiven()
@@ -101,7 +101,7 @@ final class CounterfactualReplay {
     }
 
     /**
-     * Replays.
+     * Runs the replay.
      *
      * @param place of the report; null for none
      * @return the exit status
@@ -207,12 +207,12 @@ final class CounterfactualReplay {
                 : VersionInterval.within(some.get(), from, to, versions);
     }
 
-    /** An archive of some batches holds one optimiser's state. */
+    /** An archive of some batches has one optimizer state. */
     private void requireOptimizer(VersionInterval steps) {
         replayed.some()
                 .filter(held -> held.store().isEmpty() && held.optimizerVersion() != steps.from())
                 .ifPresent(held -> {
-                    throw new ConfigException("training cannot go on from version " + steps.from()
+                    throw new ConfigException("cannot continue training from version " + steps.from()
                             + ": the archive of some batches holds "
                             + (held.optimizerVersion() < 0
                                     ? "no optimiser's state; export it from a log that still stores that of version "
@@ -222,7 +222,7 @@ final class CounterfactualReplay {
                 });
     }
 
-    /** The run's task; null, with a sentence, where the configured one says nothing of the run. */
+    /** The run's task; null, with a message, if the configured one does not apply to the run. */
     private @Nullable RunTask task(RecordedVersions versions, Engine engine) {
         if (versions.newest().isEmpty()) {
             return null;
@@ -292,7 +292,7 @@ final class CounterfactualReplay {
         return found;
     }
 
-    /** @param before steps taken with other draws */
+    /** @param before completed steps with other draws */
     private RetrainRecord learn(
             RecordedVersions versions,
             VersionInterval steps,

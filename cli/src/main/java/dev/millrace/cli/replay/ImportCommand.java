@@ -96,7 +96,7 @@ public final class ImportCommand implements Callable<Integer> {
     private boolean onlyVerify;
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
-    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
+    @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
     @Spec
@@ -195,12 +195,12 @@ public final class ImportCommand implements Callable<Integer> {
             }
             directory.write(
                     directory.config(),
-                    ConfigTree.write(ConfigBinder.unbind(config))); // last: it makes the folder a run's
+                    ConfigTree.write(ConfigBinder.unbind(config))); // last: marks the folder as a run's
         }
         spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
 
-    /** Those that the archive has records of, or had when it was written. */
+    /** Topics that the archive has, or had when it was written. */
     private static Set<String> partnerTopics(ArchivedRun archive) {
         return archive.topics().ofPartners().stream()
                 .filter(topic -> !archive.partitions(topic).isEmpty())

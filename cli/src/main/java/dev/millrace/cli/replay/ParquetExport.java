@@ -87,7 +87,7 @@ final class ParquetExport {
     /** Rows of each table. */
     record Written(long rollouts, long tokens, long steps) {}
 
-    /** A record's place in its topic. */
+    /** Position of a record in its topic. */
     private record Place(int partition, long offset) {}
 
     /** How a rollout ended. */
@@ -97,7 +97,7 @@ final class ParquetExport {
             @Nullable Long staleness,
             @Nullable Integer trainedTokens) {}
 
-    /** What the index has of a rollout. */
+    /** A rollout in the index. */
     private record Indexed(
             Place place,
             @Nullable Place trajectory,
@@ -168,7 +168,7 @@ final class ParquetExport {
             return at(of.joined(vector));
         }
 
-        /** The element at this token; null where a refused record has none. */
+        /** The element of this token; null if a refused record has none. */
         @Nullable
         Float at(@Nullable ByteBuffer vector) {
             return vector == null || vector.remaining() < (position + 1) * Float.BYTES
@@ -318,7 +318,7 @@ final class ParquetExport {
                                 : row.at(row.of().entry().getWeights())));
     }
 
-    /** The columns of steps.csv, unrounded, behind the batch's id. */
+    /** The columns of steps.csv, unrounded, after the batch id. */
     private static List<Field<StepRow>> stepFields(List<StepRow> rows) {
         List<Field<StepRow>> fields = new ArrayList<>();
         fields.add(new Field<>("batch_id", Kind.LONG, row -> row.step() - 1));
@@ -347,12 +347,12 @@ final class ParquetExport {
         }
     }
 
-    /** Offsets that were passed so far; from any thread. */
+    /** Offsets processed so far; from any thread. */
     long passed() {
         return passed.sum();
     }
 
-    /** Offsets to pass. */
+    /** Offsets in total. */
     long toPass() {
         return partitions()
                 .mapToLong(at -> run.range(at).end() - run.range(at).from())
@@ -459,7 +459,7 @@ final class ParquetExport {
         write(together, fetcher, rollouts, tokens);
     }
 
-    /** @param together of one batch or of none */
+    /** @param together rollouts of one batch, or without one */
     private void write(
             List<Indexed> together,
             RecordFetcher fetcher,

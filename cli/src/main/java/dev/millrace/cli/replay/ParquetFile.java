@@ -50,7 +50,7 @@ final class ParquetFile<R> implements Closeable {
     /**
      * A column.
      *
-     * @param value of a row; null where there is none
+     * @param value value of a row; null if absent
      */
     record Field<R>(String name, Kind kind, Function<? super R, ? extends @Nullable Object> value) {
         private Type type() {
@@ -78,7 +78,7 @@ final class ParquetFile<R> implements Closeable {
         }
     }
 
-    /** @param file that is not there yet */
+    /** @param file new file */
     ParquetFile(Path file, List<Field<R>> fields) throws IOException {
         writer = new Builder<>(file, fields).build();
     }

@@ -4,7 +4,7 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.function.LongSupplier;
 
-/** Progress of a long job with the remaining time; nothing if the output is no terminal. */
+/** Progress of a long job with the remaining time; silent if the output is not a terminal. */
 public final class ProgressLine {
     private static final long PERIOD_MS = 300;
 
@@ -29,13 +29,12 @@ public final class ProgressLine {
     }
 
     /**
-     * Does a job, and shows a line meanwhile.
+     * Runs a job and shows a progress line.
      *
-     * @param passed so far; asked from another thread
+     * @param passed progress; called from another thread
      * @param toPass in all
      */
-    @SuppressWarnings(
-            "SystemConsoleNull") // so in the JDKs of long-term support; between them it costs some lines on stderr
+    @SuppressWarnings("SystemConsoleNull") // only needed in some JDKs; others print some lines on stderr
     public static <T, E extends Exception> T during(
             String what, LongSupplier passed, long toPass, PrintWriter out, Job<T, E> job) throws E {
         ProgressLine line = new ProgressLine(what, passed, toPass, out);

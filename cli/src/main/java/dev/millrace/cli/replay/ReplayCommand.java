@@ -54,7 +54,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace replay}: decides a recorded run again. */
+/** {@code millrace replay}: replays a recorded run's decisions. */
 @Command(
         name = "replay",
         mixinStandardHelpOptions = true,
@@ -79,7 +79,7 @@ import picocli.CommandLine.Spec;
 public final class ReplayCommand implements Callable<Integer> {
     /** Exit status if the replay and the run differ. */
     public static final int DIFFERS = 4;
-    /** Exit status if what is recorded is not enough to say. */
+    /** Exit status if the record is insufficient. */
     public static final int NOT_PROVED = 5;
 
     @Mixin
@@ -163,7 +163,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** What needs no look at the log is refused before a broker starts. */
+    /** Refuses invalid options before a broker starts. */
     private void requireOptions() {
         if (counterfactual.isGiven() && rescore != null) {
             throw new ConfigException(
@@ -197,7 +197,7 @@ public final class ReplayCommand implements Callable<Integer> {
         return threads == null ? Runtime.getRuntime().availableProcessors() : threads;
     }
 
-    /** Of records of another system there are batches and trajectories alone. */
+    /** Another system's records have batches and trajectories only. */
     private void requireRecorded(ReplayedRun replayed) {
         if (replayed.recorded() instanceof ArchivedRun archived
                 && archived.origin().isPresent()
@@ -358,13 +358,13 @@ public final class ReplayCommand implements Callable<Integer> {
         return verdicts.stream().allMatch(TaskVerdict::isProved) ? 0 : NOT_PROVED;
     }
 
-    /** What a replay as recorded says to a person. */
+    /** Prints the result of a replay as recorded. */
     static final class AsRecordedText {
         private AsRecordedText() {}
 
         /**
          * @param prefix of the run's topics
-         * @param isGrowing whether the run continues, so that its last records may have been read by half
+         * @param isGrowing whether the run is live, so that its last records may have been read partly
          */
         static List<String> lines(List<TaskVerdict> verdicts, String prefix, double seconds, boolean isGrowing) {
             List<String> lines = new ArrayList<>();
@@ -431,7 +431,7 @@ public final class ReplayCommand implements Callable<Integer> {
             Runtime.getRuntime().addShutdownHook(whenInterrupted);
         }
 
-        /** @param names of all alternatives, the run's own first, which is not kept: the run has it */
+        /** @param names of all alternatives, the run's own first, which is not written */
         static KeptAlternatives begin(Path report, List<String> names, PrintWriter err) {
             Path folder = report.resolve("kept");
             return new KeptAlternatives(folder, new KeptFiles(folder, names.subList(1, names.size())), err);
@@ -441,7 +441,7 @@ public final class ReplayCommand implements Callable<Integer> {
             return files;
         }
 
-        /** All was replayed; says what is where, and what else is there. */
+        /** Prints the written files after a complete replay. */
         String finish() {
             if (isEnding()) {
                 throw new RefusedRequestException("interrupted before the files in " + folder + " got their names");
@@ -474,12 +474,12 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** The versions and the engine of {@code --rescore}. */
+    /** Versions and engine of {@code --rescore}. */
     static final class RescoreSetup implements AutoCloseable {
         private final @Nullable RecordedVersions versions;
         private final @Nullable Rescorer rescorer;
 
-        /** @param text as it was given; null if it was not */
+        /** @param text as given; null if not */
         RescoreSetup(@Nullable String text, ReplayedRun run) {
             if (text == null) {
                 versions = null;
@@ -502,7 +502,7 @@ public final class ReplayCommand implements Callable<Integer> {
                     config.scorer().tokenBudget());
         }
 
-        /** Null if nothing is computed again. */
+        /** Null if nothing is recomputed. */
         @Nullable
         Rescorer rescorer() {
             return rescorer;
@@ -536,7 +536,7 @@ public final class ReplayCommand implements Callable<Integer> {
     static final class RescoreText {
         private RescoreText() {}
 
-        /** @param untrained batches on which no step is recorded, left out */
+        /** @param untrained skipped batches without a recorded step */
         static List<String> sentences(ReplayTotals totals, long untrained, long copies) {
             List<String> sentences = new ArrayList<>();
             Agreement agreement = totals.agreement();

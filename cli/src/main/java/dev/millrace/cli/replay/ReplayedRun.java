@@ -66,7 +66,7 @@ final class ReplayedRun implements AutoCloseable {
         return recorded;
     }
 
-    /** What is held of it, if it is an archive of some batches. */
+    /** Contents, for an archive of some batches. */
     Optional<HeldRange> some() {
         return recorded instanceof ArchivedRun archived ? archived.held() : Optional.empty();
     }

@@ -16,7 +16,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 
-/** Rewards that stand in a file, one JSON object a line: {@code {"rollout_id": "g/0", "reward": 1}}. */
+/** Rewards in a file, one JSON object per line: {@code {"rollout_id": "g/0", "reward": 1}}. */
 final class RewardFile implements Verifier {
     private final Path path;
     private final Map<String, Verdict> verdicts;
@@ -26,7 +26,7 @@ final class RewardFile implements Verifier {
         this.verdicts = verdicts;
     }
 
-    /** Reads all of it. */
+    /** Reads the file. */
     static RewardFile read(Path path) {
         Map<String, Verdict> verdicts = new HashMap<>();
         try (BoundedLines lines = new BoundedLines(path)) {

@@ -40,7 +40,7 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/** The options of a replay under other rewards than the run's. */
+/** Options of a replay with other rewards. */
 @HelpHeading("Other rewards")
 final class RewardOptions {
     private static final String TOPIC = "topic:";
@@ -74,7 +74,7 @@ final class RewardOptions {
      * A replay's other rewards.
      *
      * @param judgesAnew whether the source can judge a newly sampled rollout
-     * @param prompts whose rows they are judged by; closed with this
+     * @param prompts data rows for the verifier; closed with this
      */
     record Given(
             OtherRewards rewards,
@@ -93,9 +93,9 @@ final class RewardOptions {
     }
 
     /**
-     * Reads the file or the topic, or gets ready to ask.
+     * Reads the file or the topic, or opens the verifier.
      *
-     * @param err is told what a verifier will lack
+     * @param err receives warnings about missing verifier inputs
      */
     Given begin(ReplayedRun run, PrintWriter err) {
         if (what != null && command != null) {
@@ -120,7 +120,7 @@ final class RewardOptions {
         return asking("--rewards", kind(run.config().reward()), run, err);
     }
 
-    /** What is named, over the run's own settings where it is the run's own kind. */
+    /** The named reward, over the run's settings if it is the run's own kind. */
     private RewardFunction kind(RewardFunction ofRun) {
         ObjectNode tree = ConfigTree.empty();
         JsonNode named = what.startsWith("{")
@@ -198,7 +198,7 @@ final class RewardOptions {
                 totals.meanAbsoluteAdvantage(0)));
     }
 
-    /** How many were judged, and how that compares. */
+    /** Number of rewarded rollouts, and the comparison. */
     static String judged(Comparison found) {
         return String.format(
                 Locale.ROOT,
@@ -209,7 +209,7 @@ final class RewardOptions {
                 found.sumRecorded() / Math.max(1, found.rollouts()));
     }
 
-    /** A reward function, asked about recorded rollouts in the place of those that are being sampled. */
+    /** Applies a reward function to recorded rollouts. */
     static final class AskedReward implements Verifier {
         private final String option;
         private final RewardFunction function;
@@ -217,7 +217,7 @@ final class RewardOptions {
         private final Function<String, Optional<String>> rows;
 
         /**
-         * @param tokenizer of the run; null where it is not at hand, which a remote reward alone does with
+         * @param tokenizer of the run; null if unavailable, which only a remote reward supports
          * @param rows data row of a group's prompt; empty if the log lost it
          */
         AskedReward(
@@ -340,7 +340,7 @@ final class RewardOptions {
             this.run = run;
         }
 
-        /** The environment's state; empty where the prompt is not there any more. */
+        /** The environment's state; empty if the prompt is deleted. */
         synchronized Optional<String> of(String group) {
             if (prompts == null) {
                 prompts = RecordedPrompts.all(run);

@@ -7,7 +7,7 @@ import java.time.Instant;
 import java.time.format.DateTimeParseException;
 import picocli.CommandLine.Option;
 
-/** The options that say which batches are meant. */
+/** Options that select batches. */
 @HelpHeading("A part of the run")
 public final class StepRangeOptions {
     @Option(
@@ -40,7 +40,7 @@ public final class StepRangeOptions {
     @Option(names = "--to-offset", paramLabel = "N", description = "Only batches up to this offset.")
     private Long toOffset;
 
-    /** Whether any of them was given. */
+    /** Returns whether any is given. */
     public boolean isGiven() {
         return fromVersion != null
                 || toVersion != null
@@ -50,22 +50,22 @@ public final class StepRangeOptions {
                 || toOffset != null;
     }
 
-    /** The least version that was given; null without one. */
+    /** The lowest given version; null without one. */
     Long fromVersion() {
         return fromVersion;
     }
 
-    /** The largest; null without one. */
+    /** The highest given version; null without one. */
     Long toVersion() {
         return toVersion;
     }
 
-    /** Whether batches are chosen by something else than versions. */
+    /** Returns whether batches are selected by other criteria than versions. */
     boolean isByTimeOrOffset() {
         return fromTime != null || toTime != null || fromOffset != null || toOffset != null;
     }
 
-    /** All of them together. */
+    /** The combined range. */
     public StepRange range() {
         try {
             return new StepRange(

@@ -27,10 +27,10 @@ public final class BestVersion {
     }
 
     /**
-     * That it is gone, and the best of those that are left.
+     * Message that it is gone, with the best remaining version.
      *
-     * @param reason why it cannot be had
-     * @param isKept whether a version's weights are still there
+     * @param reason why it is unavailable
+     * @param isKept whether a version's weights still exist
      */
     public static NotFoundException gone(Evaluations evaluations, String reason, LongPredicate isKept) {
         VersionEvaluation best = of(evaluations);
@@ -49,7 +49,7 @@ public final class BestVersion {
                                 .orElse("no other version that was evaluated is kept either"));
     }
 
-    /** Whether the log has all that a version's weights rest on; what lies in a store is not looked for. */
+    /** Returns whether the log has a version's whole chain; object stores are not checked. */
     public static boolean isKept(LogConnection connection, WeightsConfig config, long version) {
         try (PolicyFeed feed = PolicyFeed.reaching(version, connection, config)) {
             return feed.stretch(version).map(VersionStretch::isKept).orElse(true);

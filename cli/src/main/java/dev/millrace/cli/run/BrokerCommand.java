@@ -18,7 +18,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** Runs one Kafka broker on loopback, for roles or a trainer in processes of their own. */
+/** Runs one Kafka broker on loopback, for roles or a trainer in separate processes. */
 @Command(
         name = "broker",
         mixinStandardHelpOptions = true,
@@ -69,7 +69,7 @@ public final class BrokerCommand implements Callable<Integer> {
                 ended::countDown);
     }
 
-    /** Before the broker says that a setting of train's is wrong. */
+    /** Checks train's settings before the broker starts. */
     private void requireFree() throws IOException {
         ViewOptions.requirePort("--port", port);
         try (ServerSocket free = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {

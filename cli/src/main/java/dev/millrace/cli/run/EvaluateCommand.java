@@ -48,7 +48,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace evaluate}: a version of a run on held-out prompts. */
+/** {@code millrace evaluate}: evaluates a version of a run on held-out prompts. */
 @Command(
         name = "evaluate",
         mixinStandardHelpOptions = true,
@@ -70,7 +70,7 @@ public final class EvaluateCommand implements Callable<Integer> {
     private static final String BEST = "best";
     private static final String LAST = "last";
 
-    /** What is done. */
+    /** Mode of the command. */
     static final class Way {
         @Option(
                 names = "--version",
@@ -295,7 +295,7 @@ public final class EvaluateCommand implements Callable<Integer> {
     static final class EvaluationTable {
         private EvaluationTable() {}
 
-        /** Everything of one. */
+        /** All figures of one evaluation. */
         static List<String> one(VersionEvaluation of) {
             List<String> lines = new ArrayList<>(Lines.labelled(
                     "version",
@@ -361,7 +361,7 @@ public final class EvaluateCommand implements Callable<Integer> {
                     100 * bin.getTruncatedShare());
         }
 
-        /** A line for each version, the best marked; there must be one. */
+        /** A line per version, the best marked; at least one evaluation. */
         static List<String> all(Evaluations evaluations) {
             List<String> lines = new ArrayList<>(
                     List.of("  version                 reward   pass@1   cut off   log-prob under start"));

@@ -26,25 +26,25 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/** A run whose versions are asked about: on its log, or in an archive. */
+/** A run with versions to evaluate: on its log, or in an archive. */
 interface EvaluatedRun extends AutoCloseable {
     Duration PATIENCE = Duration.ofSeconds(30);
 
     RunIdentity run();
 
-    /** Which run it is, on one line. */
+    /** One-line description of the run. */
     String title();
 
-    /** The run's configuration, with a tokenizer that is here. */
+    /** The run's configuration with a local tokenizer. */
     MillraceConfig config();
 
-    /** What was recorded of its versions. */
+    /** Recorded evaluations. */
     Evaluations evaluations();
 
-    /** Where versions come from, as far back as this one however many came since. */
+    /** Source of versions back to this one. */
     Versions versions(long version);
 
-    /** Whether the weights of a version are still there. */
+    /** Returns whether a version's weights still exist. */
     boolean isKept(long version);
 
     /** The newest version; empty before the first was published. */

@@ -15,7 +15,7 @@ final class Foreground {
 
     private Foreground() {}
 
-    /** True in the foreground, and where the operating system does not say. */
+    /** True in the foreground, or if unknown. */
     static boolean isOurs() {
         try {
             return !Files.isReadable(STAT) || isForeground(Files.readString(STAT));
@@ -24,7 +24,7 @@ final class Foreground {
         }
     }
 
-    /** @param stat the line of proc(5): the process's group and its terminal's stand behind the name in parentheses */
+    /** @param stat the line of proc(5): the process group and its terminal's follow the name in parentheses */
     static boolean isForeground(String stat) {
         String[] fields = stat.substring(stat.lastIndexOf(')') + 2).split(" ");
         return fields[GROUP].equals(fields[TERMINAL_GROUP]);

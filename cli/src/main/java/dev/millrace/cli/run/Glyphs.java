@@ -3,13 +3,13 @@ package dev.millrace.cli.run;
 import java.nio.charset.Charset;
 
 /**
- * The characters of the panel's drawings.
+ * Characters of the panel's drawings.
  *
  * @param full the part of a bar that is reached
  * @param empty the part that is not
  * @param heights of a sparkline, lowest first
  * @param between two facts on one line
- * @param done behind what is done
+ * @param done after completed parts
  * @param cut at the end of a line that continues beyond the edge
  */
 record Glyphs(String full, String empty, String heights, String between, String done, String cut) {

@@ -65,7 +65,7 @@ public final class RegistryCommand implements Callable<Integer> {
     private List<String> settings = new ArrayList<>();
 
     @Option(names = "--verbose", description = "Show stack traces, and log more.")
-    @SuppressWarnings("UnusedVariable") // the command line finds it among its arguments, before any command
+    @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
     @Spec

@@ -27,7 +27,7 @@ import picocli.CommandLine.Spec;
 public final class RoleCommands {
     private RoleCommands() {}
 
-    /** What all have in common: options in, one role until a signal or a failure. */
+    /** Base of the commands: runs one role until a signal or a failure. */
     static final class RoleOptions {
         @Mixin
         private ConfigOptions configuration;
@@ -35,7 +35,7 @@ public final class RoleCommands {
         @Option(names = "--reconfigure", description = "Let recorded keys change; roles that start later follow.")
         private boolean reconfigure;
 
-        /** @param creates whether the role may create the run; a run has one of it */
+        /** @param creates whether the role may create the run */
         int run(CommandSpec spec, RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
             Logs.ofRole();
             SingleRole single = new SingleRole(
@@ -92,7 +92,7 @@ public final class RoleCommands {
         }
     }
 
-    /** Lets agents play. */
+    /** Serves agents. */
     @Command(
             name = "gateway",
             mixinStandardHelpOptions = true,

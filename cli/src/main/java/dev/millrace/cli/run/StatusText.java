@@ -18,10 +18,10 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** Puts a {@link RunStatus} into words: a panel for a terminal of any width, or one line for a log. */
+/** Formats a {@link RunStatus}: a panel for a terminal of any width, or one line for a log. */
 final class StatusText {
     private static final int LABEL = 10;
-    /** Below this many columns there is no table of roles, and units are left out. */
+    /** Below this many columns omits the table of roles and units. */
     private static final int NARROW = 60;
 
     private static final int TREND_STEPS = 20;
@@ -34,7 +34,7 @@ final class StatusText {
     /**
      * Lines of the panel, at most {@code width} wide, most important first.
      *
-     * @param nowMs on the clock that dates steps
+     * @param nowMs Unix milliseconds of the clock that dates steps
      */
     static List<TonedLine> panel(RunStatus status, int width, Glyphs glyphs, long nowMs) {
         boolean narrow = width < NARROW;
@@ -97,7 +97,7 @@ final class StatusText {
                         .and(where);
     }
 
-    /** Progress of a run before its first step: what is done, and what is next. */
+    /** Progress before the first step: completed and next parts. */
     private static String beginnings(RunStatus status, Glyphs glyphs) {
         StringBuilder text = new StringBuilder();
         String next = "";
@@ -203,7 +203,7 @@ final class StatusText {
                                         .sum());
     }
 
-    /** Staleness at the step and what it did to the batch: raw, and as it was trained on. */
+    /** Staleness at the step and ESS of the batch: raw, and as trained on. */
     private static List<TonedLine> figures(RunStatus status, boolean narrow, Glyphs glyphs) {
         StepRow step = status.newest();
         if (step == null) {
@@ -360,7 +360,7 @@ final class StatusText {
         return Double.isNaN(value) ? 0 : value;
     }
 
-    /** What to think of a run at one moment, in two words; the most pressing that is true. */
+    /** Verdict on a run in two words; the most urgent one. */
     enum RunState {
         ALARM("ALARM", Tone.BAD),
         STARVED("STARVED", Tone.BAD),
@@ -372,13 +372,13 @@ final class StatusText {
         LOW_ESS("LOW ESS", Tone.LOOK),
         TRAINING("TRAINING OK", Tone.GOOD);
 
-        /** Where the page and the doctor say so too: few rollouts decide. */
+        /** Threshold shared with the page and the doctor: few rollouts dominate. */
         static final double LOW = 0.3;
 
         private static final double STALLED_SECONDS = 120;
         private static final int WINDOW = 10;
         private static final double FALLEN = 0.7;
-        /** What stands still; the page judges so too. */
+        /** Threshold of a flat reward, shared with the page. */
         private static final double RISE = 0.02;
 
         private static final int FLAT_STEPS = 60;
@@ -432,7 +432,7 @@ final class StatusText {
             return means;
         }
 
-        /** Whether the mean of the last steps is far below the best such mean. */
+        /** Returns whether the mean of the last steps is far below the best such mean. */
         private static boolean hasFallen(List<Double> means) {
             double best = means.stream().mapToDouble(Double::doubleValue).max().orElse(0);
             return !means.isEmpty() && means.get(means.size() - 1) < FALLEN * best;

@@ -15,7 +15,7 @@ import org.jline.utils.AttributedStringBuilder;
 import org.jline.utils.AttributedStyle;
 import org.jline.utils.Display;
 
-/** Redraws a panel in place; of a panel that is as before nothing is written. */
+/** Redraws a panel in place; skips unchanged panels. */
 final class TerminalPanel implements RunView {
     private final Terminal terminal;
     private final Display display;
@@ -27,8 +27,8 @@ final class TerminalPanel implements RunView {
 
     /**
      * @param terminal closed with it
-     * @param colours whether tones are colours
-     * @param isOurs whether the terminal may be drawn on now
+     * @param colours whether to use colours
+     * @param isOurs whether this process may draw now
      */
     TerminalPanel(Terminal terminal, boolean colours, BooleanSupplier isOurs, Clock clock) {
         this.terminal = terminal;
@@ -54,11 +54,11 @@ final class TerminalPanel implements RunView {
         Size size = Size.of(width, height);
         display.resize(size);
         List<TonedLine> lines = StatusText.panel(status, width - 1, glyphs, clock.millis());
-        // on a screen with few rows the top lines say most
+        // on a low screen keep the top lines
         List<AttributedString> shown = lines.subList(0, Math.min(lines.size(), height - 1)).stream()
                 .map(this::styled)
                 .toList();
-        // the cursor waits at the end, for the ^C of an interrupt and the lines after the panel
+        // leaves the cursor at the end, for ^C and later lines
         display.update(
                 shown,
                 size.cursorPos(shown.size() - 1, shown.get(shown.size() - 1).columnLength()));
@@ -86,7 +86,7 @@ final class TerminalPanel implements RunView {
     @Override
     public void leave() {
         if (isLeft || !isOurs.getAsBoolean()) {
-            return; // giving it back would stop the process, and nothing was taken that it needs
+            return; // restoring it would stop a background process, and nothing was changed
         }
         isLeft = true;
         terminal.writer().println();

@@ -23,9 +23,8 @@ public final class TerminalView {
     public static RunView open(boolean plain, PrintWriter out) {
         if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb") && Foreground.isOurs()) {
             try {
-                // standard error is no substitute: who sends standard output to a file wants the lines there; the
-                // signals are the run's, which ends in order on Ctrl-C, where the terminal would end the process; and
-                // nothing is asked of the terminal that it would answer on standard input
+                // not on standard error: redirected output must get the lines. Signals stay with the run for an orderly
+                // stop. Sends no queries that the terminal would answer on standard input
                 Terminal terminal = TerminalBuilder.builder()
                         .system(true)
                         .dumb(false)
@@ -51,7 +50,7 @@ public final class TerminalView {
         return Charset.isSupported(name) ? Charset.forName(name) : StandardCharsets.US_ASCII;
     }
 
-    /** Whether colours are wanted: who sets {@code NO_COLOR} wants none. */
+    /** Returns whether to use colours; {@code NO_COLOR} disables them. */
     private static boolean areColoursWanted() {
         String refused = System.getenv("NO_COLOR");
         return refused == null || refused.isEmpty();

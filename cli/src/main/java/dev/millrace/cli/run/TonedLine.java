@@ -6,7 +6,7 @@ import java.util.stream.Collectors;
 
 /** A line of the panel: pieces of text with tones, shown as colours where supported. */
 record TonedLine(List<Piece> pieces) {
-    /** How a piece is meant. What it means is in its words too. */
+    /** Tone of a piece; its meaning is also in the text. */
     enum Tone {
         PLAIN,
         STRONG,
@@ -31,7 +31,7 @@ record TonedLine(List<Piece> pieces) {
         return new TonedLine(List.of(new Piece(text, tone)));
     }
 
-    /** The same with more at its end. */
+    /** Appends a piece. */
     TonedLine and(String text, Tone tone) {
         List<Piece> more = new ArrayList<>(pieces);
         more.add(new Piece(text, tone));
@@ -42,7 +42,7 @@ record TonedLine(List<Piece> pieces) {
         return and(text, Tone.PLAIN);
     }
 
-    /** Its words. */
+    /** Its plain text. */
     String text() {
         return pieces.stream().map(Piece::text).collect(Collectors.joining());
     }

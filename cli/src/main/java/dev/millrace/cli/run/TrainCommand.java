@@ -136,8 +136,7 @@ public final class TrainCommand implements Callable<Integer> {
                     http, view, folder, terminal, spec.commandLine().getOut());
         } catch (RefusedRequestException e) {
             if (e.getCause() != null
-                    && e.getCause().getCause()
-                            instanceof BindException) { // the page's own command calls the option --port
+                    && e.getCause().getCause() instanceof BindException) { // the view command has the option --port
                 throw new RefusedRequestException(
                         "port " + view + " on loopback is taken; give --view another one, or 0 for any free one", e);
             }
@@ -175,7 +174,7 @@ public final class TrainCommand implements Callable<Integer> {
         }
     }
 
-    /** Said before the run, not after it. */
+    /** Reports problems before the run. */
     private static void requireWritable(Path file) {
         try {
             Files.createDirectories(file.getParent());
@@ -205,9 +204,9 @@ public final class TrainCommand implements Callable<Integer> {
         }
 
         /**
-         * Opens the page of the run that continues in a folder of this process, and says where it is.
+         * Opens the page of this process's run, and prints its address.
          *
-         * @param terminal shown too, and closed with it
+         * @param terminal also shown, and closed with it
          */
         public static RunView open(HttpConfig http, int port, Path folder, RunView terminal, PrintWriter out) {
             ViewServer server;

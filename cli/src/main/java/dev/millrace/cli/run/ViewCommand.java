@@ -23,7 +23,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** {@code millrace view}: a page in the browser over runs that go on, ended, or were archived. */
+/** {@code millrace view}: serves a page over live, ended and archived runs. */
 @Command(
         name = "view",
         mixinStandardHelpOptions = true,
@@ -97,7 +97,7 @@ public final class ViewCommand implements Callable<Integer> {
             }
             named.add(new RunSource.Folder(run.folder()));
         } else if (run.isGiven()) {
-            run.open().close(); // a mistake is said here, and not by the page
+            run.open().close(); // reports errors here instead of on the page
             named.add(new RunSource.Cluster(run.name(), run::open, run.asGiven()));
         }
         for (Path archive : archives) {

@@ -15,7 +15,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/** Where the page is served, and where its index is. */
+/** Address of the page, and location of its index. */
 public final class ViewOptions {
     private static final int MOST = 65_535;
 
@@ -45,23 +45,23 @@ public final class ViewOptions {
         }
     }
 
-    /** Opens the page over runs, which it closes. */
+    /** Serves the page over runs and closes them. */
     public ViewServer open(HttpConfig http, ViewedRuns runs) {
         requirePort("--port", port);
         return ViewServer.open(http, port, runs, shelf(reports));
     }
 
-    /** @param folders that were named; none for the usual ones */
+    /** @param folders report folders; empty for the defaults */
     static ReportShelf shelf(List<Path> folders) {
         return new ReportShelf(folders.isEmpty() ? List.of(Path.of("reports"), Path.of("experiments")) : folders);
     }
 
-    /** The folder of the indexes, which is there. */
+    /** The existing folder of the indexes. */
     public Path indexes() {
         return indexes(index);
     }
 
-    /** @param index the folder that was named; null for one in the user's cache */
+    /** @param index given folder; null for one in the user's cache */
     static Path indexes(@Nullable Path index) {
         for (Path root : index != null ? List.of(index) : CacheFolders.roots()) {
             try {
