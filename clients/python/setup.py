@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: the compiled reader of records, which nothing needs where it cannot be built."""
+"""Builds the optional compiled record reader, which pyproject.toml cannot declare."""
 
 from setuptools import Extension, setup
 

@@ -1,10 +1,10 @@
-"""How fast `Run.batches()` reads beside a consumer that looks at nothing, over the same records.
+"""How fast `Run.batches()` reads compared with a consumer that ignores its records, over the same records.
 
     ./millrace learn --first-version --bootstrap-servers kafka:9092 --set run.id=bench
     PYTHONPATH=clients/python python3 clients/python/benchmarks/read_batches.py kafka:9092 bench --tokens 5 64 512 4096 --megabytes 100
 
-Writes batches of 256 trajectories with responses of so many tokens to the run, which is to be one of its own, and reads them in turn
-raw and by the package; prints the medians of the rounds.
+Writes batches of 256 trajectories with responses of the given lengths to a run used for nothing else, and reads them in turn raw and by the
+package; prints the medians of the rounds.
 """
 
 import argparse
@@ -66,7 +66,7 @@ def write(run, first, tokens, megabytes):
 
 
 def raw(run, ranges):
-    """Seconds by the clock and of the processors, and bytes that came."""
+    """Wall-clock seconds, processor seconds, and bytes received."""
     size, begun, worked = 0, time.perf_counter(), time.process_time()
     for topic, (start, end) in ranges.items():
         consumer = run._kafka.consumer()
@@ -78,7 +78,7 @@ def raw(run, ranges):
 
 
 def packed(run, ranges):
-    """Seconds by the clock and of the processors, and tokens that came: what `Run.batches()` does, from an offset on."""
+    """Wall-clock seconds, processor seconds, and tokens received by `Run.batches()` from an offset on."""
     tokens, begun, worked = 0, time.perf_counter(), time.process_time()
     log = BatchLog(run._kafka, run._schemas, run._identity, 0)
     log.position(ranges[run.prefix + "batches"][0])

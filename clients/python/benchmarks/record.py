@@ -1,9 +1,9 @@
-"""How many sequences a second a `Recorder` takes, and how long `step()` holds a trainer up. Fails below --at-least or above --step-ms.
+"""How many sequences a second a `Recorder` takes, and how long `step()` blocks a trainer. Fails below --at-least or above --step-ms.
 
     PYTHONPATH=clients/python python3 clients/python/benchmarks/record.py --directory /tmp/recorded
     PYTHONPATH=clients/python python3 clients/python/benchmarks/record.py --bootstrap-servers kafka:9092 --run bench
 
-The run is to be one of its own, as in docs/how-to/records.md. A rate of processor time counts all threads of this process, those of
+Use a separate run, as in docs/how-to/records.md. A rate of processor time counts all threads of this process, those of
 librdkafka too, and not the broker's.
 """
 

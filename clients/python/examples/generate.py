@@ -1,4 +1,5 @@
-"""A generator beside `millrace generate` or in its place: the environment fixed-answer, tasks inc and sort. For torch or, as last word, numpy.
+"""A generator to run with `millrace generate` or instead of it: the environment fixed-answer, tasks inc and sort. For torch or, as last
+argument, numpy.
 
     python3 clients/python/examples/generate.py kafka:9092 my-run python-1
 """

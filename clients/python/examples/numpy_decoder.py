@@ -2,7 +2,7 @@
 
 Shapes: B sequences padded on the right to length L, hidden size D, H query heads and K key heads of size E, V tokens.
 Weights are a dict of float32 arrays under their safetensors names; a linear layer is [out, in]. A version may have its largest matrices
-in ranges of their rows, `name[0]` and so on: `load` joins them, and what `gradient` is given is joined already.
+in ranges of their rows, `name[0]` and so on: `load` joins them; `gradient` takes joined ones.
 
     python3 numpy_decoder.py     # compares the gradient with differences, in double precision
 """

@@ -4,15 +4,15 @@
     ./millrace import --records 'recorded/*.jsonl' --archive recorded.archive
     ./millrace doctor --archive recorded.archive
 
-The policy learns to answer three digits with each one's successor. From step --stale-from on it samples with weights that are --lag versions
-old, as an asynchronous trainer does; before, with the newest.
+The policy learns to answer three digits with each one's successor. From step --stale-from on it samples with weights that are --lag
+versions old, as an asynchronous trainer does; before, with the newest.
 """
 
 import argparse
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: small matrices gain nothing from more
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: more threads do not help small matrices
 import numpy as np
 
 from millrace_rl import MillraceError, Recorder

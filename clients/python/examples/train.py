@@ -1,10 +1,10 @@
-"""A trainer in torch, in the place of `millrace learn`: policy gradient with the run's own importance weights.
+"""A trainer in torch that replaces `millrace learn`: policy gradient with the run's own importance weights.
 
     python3 clients/python/examples/train.py kafka:9092 my-run --goal 0.9
     torchrun --nproc_per_node 2 --max_restarts 3 clients/python/examples/train.py kafka:9092 my-run --goal 0.9
 
-Ends when the mean reward of ten steps is the goal. Killed and started again, it goes on where it was: a step depends on nothing but the
-batch, the weights and the optimiser's state. The second command trains on two ranks, which may be on two machines. Rank 0 alone is
+Ends when the mean reward of ten steps is the goal. Killed and started again, it continues where it stopped: a step depends on nothing but
+the batch, the weights and the optimizer's state. The second command trains on two ranks, which may be on two machines. Rank 0 alone is
 connected to Kafka: it takes the batches, sends each rank its rollouts and publishes. All ranks add up their gradients and take the same
 step, so that each has the same weights.
 """
@@ -24,7 +24,7 @@ import millrace_rl
 from millrace_rl.torch import Decoder
 
 RANK, RANKS = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))  # torchrun sets them
-IDLE_S = 60  # without a batch, after which rank 0 looks whether the others are there
+IDLE_S = 60  # without a batch, after which rank 0 checks the other ranks
 LIMIT = timedelta(minutes=5)  # of a rank's wait for the others; longer than a step and its commit
 
 
@@ -52,7 +52,7 @@ def scatter(values=None):
 
 
 def shards(x):
-    """The rollouts of a batch, dealt to the ranks; a rank too many gets one without a token to train on."""
+    """Distributes a batch's rollouts to the ranks; a surplus rank gets one without a token to train on."""
     for rank in range(RANKS):
         filled = rank < len(x.mask)
         own = {name: None if array is None else array[rank if filled else 0::RANKS] for name, array in vars(x).items()}
@@ -60,7 +60,7 @@ def shards(x):
 
 
 def step(model, optimizer, x, tokens, learning_rate, entropy_bonus):
-    """One update by the gradients of all ranks; what it did, by name.
+    """One update with the gradients of all ranks; returns its figures by name.
 
     :param x: this rank's rollouts
     :param tokens: number of tokens that all ranks train on
@@ -84,7 +84,7 @@ def step(model, optimizer, x, tokens, learning_rate, entropy_bonus):
 
 
 def moments(model, optimizer):
-    """Adam's state, under the names that Millrace's own learner goes on from."""
+    """Adam's state, under the names that Millrace's own learner resumes from."""
     return {f"{kind}.{name}": optimizer.state[p][kind]
             for kind in ("exp_avg", "exp_avg_sq") for name, p in model.named_parameters() if p in optimizer.state}
 
@@ -96,7 +96,7 @@ def restore(model, optimizer, state, steps):
 
 
 def lead(trainer, model, optimizer, args):
-    """Rank 0: makes a version of each batch."""
+    """Rank 0: trains on each batch and publishes a version."""
     rewards = []
     while not 0 < args.steps <= trainer.version:
         for batch in trainer.batches(timeout_s=IDLE_S if RANKS > 1 else None):
@@ -133,7 +133,7 @@ def main():
     parser.add_argument("--steps", type=int, default=0, help="end with this version; 0 for no end")
     args = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
-    torch.set_num_threads(1)  # a small model gains nothing from more
+    torch.set_num_threads(1)  # more threads do not help a small model
     together(dist.init_process_group, "gloo", None, LIMIT)
     with contextlib.ExitStack() as ends:
         trainer = ends.enter_context(millrace_rl.Run(args.bootstrap, args.run, client=args.client).trainer()) if RANK == 0 else None

@@ -1,16 +1,16 @@
-"""A trainer in NumPy alone, in the place of `millrace learn`.
+"""A trainer in NumPy alone that replaces `millrace learn`.
 
     python3 clients/python/examples/train_numpy.py --bootstrap-servers kafka:9092 --run my-run
 
-Ends after --steps versions, or when it is stopped; run again, it goes on where it was. A step depends on nothing but the batch, the
-weights and the optimiser's state, so the same batches make the same versions.
+Ends after --steps versions, or when it is stopped; run again, it continues where it stopped. A step depends on nothing but the batch, the
+weights and the optimizer's state, so the same batches make the same versions.
 """
 
 import argparse
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: sums in one order, and small matrices gain nothing from more
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: sums in one order, and more threads do not help small matrices
 import numpy as np
 
 import millrace_rl
@@ -58,10 +58,10 @@ def main():
     parser.add_argument("--steps", type=int, default=0, help="end with this version; 0 for no end")
     args = parser.parse_args()
     with millrace_rl.Run(args.bootstrap_servers, args.run, client=args.client).trainer(args.anchor_every) as trainer:
-        print(f"goes on from version {trainer.version}", flush=True)
+        print(f"continues from version {trainer.version}", flush=True)
         if 0 < args.steps <= trainer.version:
             return
-        decoder, weights = Decoder(trainer.shape), joined(trainer.weights())  # publish() cuts them again as the version has them
+        decoder, weights = Decoder(trainer.shape), joined(trainer.weights())  # publish() splits them again like the version
         optimizer = AdamW(weights, joined(trainer.state()), trainer.steps)
         for batch in trainer.batches():
             if batch.kept_tokens:

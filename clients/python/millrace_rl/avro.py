@@ -1,9 +1,9 @@
 """Avro's binary encoding, by readers that are compiled from a schema; avro_writer.py has the writers.
 
-A record is a dict. A vector (bytes of the logical types ``packed-int8``, ``packed-int32``, ``packed-float32``) is a NumPy array
-that looks at the record's own bytes: nothing is copied, and the array is read-only. Enums are their symbols, maps are dicts.
+A record is a dict. A vector (bytes of the logical types ``packed-int8``, ``packed-int32``, ``packed-float32``) is a read-only NumPy view of
+the record's bytes. Enums are their symbols, maps are dicts.
 
-The schema is the writer's. A field that it does not have is absent from the dict, unless it is asked for by name: then it is None.
+The schema is the writer's. A field that it lacks is absent from the dict, or None if requested by name.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Source:
         self.add(indent, "q = p + (n >> 1)", "if n & 1 or q > end: bad(p, n)")
 
     def read(self, node: Any, to: Optional[str], indent: int) -> None:
-        """Reads a value to a variable, or passes over it where `to` is None."""
+        """Reads a value to a variable, or skips it if `to` is None."""
         node = self.schema.resolve(node)
         kind = "union" if isinstance(node, list) else node if isinstance(node, str) else node["type"]
         getattr(self, "_" + kind)(node, to, indent)
@@ -247,7 +247,7 @@ class _Source:
 
 
 def _more(b: bytes, p: int, n: int) -> Tuple[int, int]:
-    """Reads the rest of a number whose first two bytes, not yet its end, give n."""
+    """Reads the rest of a number whose first two bytes give n."""
     value, shift = n - 16384, 14
     while shift < 64:
         n = b[p]
@@ -267,12 +267,12 @@ def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None, sk
                     placed: Collection[str] = (), places_of: Optional[Callable[[Schema, Any], Optional[PlacesOf]]] = None) -> Reader:
     """A function (bytes, position=0, arrays=True) to a record.
 
-    :param fields: names of those that are wanted; None for all. The others are passed over.
-    :param skipped: fields of any record that are not wanted, such as ``BatchEntry.masked_by``
-    :param placed: arrays of which only is wanted where their items begin, and where the last ends, such as ``LearnerBatch.entries``
-    :param places_of: gives for a schema and the type of an array's items what finds such items quicker, if anything does
+    :param fields: names of wanted fields; None for all. Others are skipped.
+    :param skipped: unwanted fields of any record, such as ``BatchEntry.masked_by``
+    :param placed: arrays of which only item positions are wanted: where each begins and the last ends, such as ``LearnerBatch.entries``
+    :param places_of: returns a faster item finder for a schema and an array's item type, if there is one
 
-    With arrays=False vectors are memoryviews of their bytes. It throws Malformed where the bytes are no such record.
+    With arrays=False vectors are memoryviews of their bytes. Raises Malformed if the bytes are not such a record.
     """
     source = _Source(schema, skipped, placed, places_of)
     source.add(0, "def read(b, p=0, arrays=True):")

@@ -29,7 +29,7 @@ def _put_number(out: bytearray, value: int) -> None:
 
 
 def packed_bytes(value: Any, logical: str, where: str) -> bytes:
-    """A vector's bytes: of an array, a sequence of numbers, or what has been packed already."""
+    """A vector's bytes, from an array, a sequence of numbers, or packed bytes."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if hasattr(value, "detach"):  # torch's
@@ -205,7 +205,7 @@ class _Writers:
 
 
 def compiled_writer(schema: Schema) -> Callable[[Mapping[str, Any]], bytes]:
-    """A function from a record to its bytes. Fields that have a default may be absent. It throws Refused, naming the field."""
+    """A function from a record to its bytes. Fields that have a default may be absent. Raises Refused, naming the field."""
     write = _Writers(schema).of(schema.root, "")
 
     def encode(record: Mapping[str, Any]) -> bytes:
@@ -223,7 +223,7 @@ class Encoded(bytes):
 class PartialWriter:
     """Writes records that differ in some fields only; the others are encoded once. The bytes are those of :func:`compiled_writer`.
 
-    :param fixed: fields that all records share; what neither they nor `varying` name has its default
+    :param fixed: fields that all records share; others except `varying` have their default
     :param varying: fields that each record gives, all of them; as values or :class:`Encoded`
     :param record: name of a record within the schema, in place of its root
     :param head: what the bytes begin with

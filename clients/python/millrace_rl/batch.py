@@ -1,4 +1,4 @@
-"""What an optimiser step consumes: a batch, packed."""
+"""The input of an optimizer step: a packed batch."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class Padded:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of one policy, packed: sequences one behind the other, without padding.
+    """A batch of one policy, packed: sequences end to end, without padding.
 
-    ``tokens[offsets[s]:offsets[s + 1]]`` are prompt and response of sequence ``s``. Every vector of the response tokens, such as
-    ``mask``, has its part of that sequence at ``[response_offsets[s], response_offsets[s + 1])``. Arrays are float32 where nothing else
-    is said, belong to the caller, and each was made by one copy of what was on the log.
+    ``tokens[offsets[s]:offsets[s + 1]]`` are prompt and response of sequence ``s``. Every vector of the response tokens, such as ``mask``,
+    has its part of that sequence at ``[response_offsets[s], response_offsets[s + 1])``. Arrays are float32 unless noted, and owned by the
+    caller.
 
     :ivar batch_id: counts the policy's batches from 0
     :ivar expected_version: at which its step was expected to start
-    :ivar step_scale: factor on the learning rate that the algorithm asks for
+    :ivar step_scale: the algorithm's factor on the learning rate
     :ivar tokens: int32
     :ivar offsets: int64, ``[sequences + 1]``
     :ivar response_offsets: int64, ``[sequences + 1]``
@@ -76,15 +76,15 @@ class Batch:
     :ivar proximal_versions: int64, ``[sequences]``, the newest version when it was scored
     :ivar rewards: float64, ``[sequences]``
     :ivar temperatures: float64, ``[sequences]``
-    :ivar trained_tokens: all of them; 0 in a batch that is starved
+    :ivar trained_tokens: in total; 0 in a starved batch
     :ivar record: the batch record, without its entries' vectors
     :ivar offset: where it is
     :ivar recorded_weights: as `weights`, None where the run does not record them
-    :ivar kept_tokens: whether log-probs are over the tokens that truncation left, not over the whole vocabulary
+    :ivar kept_tokens: whether log-probs are over the tokens kept by truncation, not over the whole vocabulary
     :ivar spans: versions and lengths of the parts of all responses that one version sampled
-    :ivar recorded: names of the log-probs and entropies that all of the batch have; they are packed when they are asked for
-    :ivar entries: the batch's, as they lie on the log
-    :ivar trajectories: which it points at, likewise
+    :ivar recorded: names of the log-probs and entropies that every rollout has; packed on access
+    :ivar entries: the batch's, as on the log
+    :ivar trajectories: referenced ones, likewise
     """
 
     batch_id: int

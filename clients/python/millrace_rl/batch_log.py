@@ -16,7 +16,7 @@ from millrace_rl.log import Forward, Kafka, Records, Schemas
 from millrace_rl.rows import ABSENT, Columns, Ints, JoinedRows, NotSideBySide, Rows, SingleRows, joined, same_texts
 from millrace_rl.versions import Identity
 
-#: what is read of a trajectory; the rest is passed over
+#: fields read of a trajectory; others are skipped
 _OF_TRAJECTORY = (
     "run_id", "epoch", "policy_id", "rollout_id", "prompt_tokens", "response_tokens", "mask", "temperature", "version_spans",
     "behavior_log_probs", "old_log_probs", "proximal_log_probs", "proximal_version", "reference_log_probs", "teacher_log_probs",
@@ -26,10 +26,10 @@ _COLUMNS_OF_TRAJECTORY = (*(name for name in _OF_TRAJECTORY if name not in ("epo
                           "version_spans.start", "version_spans.end")
 _COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", "advantage", "mask", "credit",
                      "credit.token_level_advantages", "weights")
-#: fewer records, and longer ones, cost less one by one
+#: fewer or longer records are faster one by one
 _SIDE_BY_SIDE = 32
 _SHORT_BYTES = 32 << 10
-#: read together: a batch that lies in two pieces is put together of both, and what is large leaves the processor's caches
+#: records read together: a batch in two pieces is joined, and large pieces exceed the processor's caches
 _PIECE_BYTES, _FEWEST, _MOST = 2 << 20, 256, 1536
 _NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
@@ -39,7 +39,7 @@ _VALUE, _OFFSET = methodcaller("value"), methodcaller("offset")
 
 
 class _Piece:
-    """Trajectories that were read together, of one partition."""
+    """Trajectories of one partition that were read together."""
 
     def __init__(self, schemas: Schemas, records: Records, partition: int, values: List[bytes], offsets: List[int]):
         self._schemas = schemas
@@ -55,7 +55,7 @@ class _Piece:
         self.left = len(values)
 
     def holds(self, offsets: Ints) -> Tuple[Ints, "NDArray[np.bool_]"]:
-        """Where each is, and whether it is there."""
+        """Index of each, and whether it exists."""
         at = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
         return at, self.offsets[at] == offsets
 
@@ -86,8 +86,8 @@ class _Piece:
 
 
 class Trajectories:
-    """Fetches what batches point at. They lie nearly in the order of the batches, so the topic is read once, forwards, and what lies
-    between is kept for a later batch, the newest `kept_bytes` of it."""
+    """Fetches the trajectories of batches. They are nearly in batch order, so the topic is read once, forwards; trajectories in between are
+    kept for later batches, up to `kept_bytes`."""
 
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, kept_bytes: int = 256 << 20):
         self._topic = identity.topic("trajectories")
@@ -125,7 +125,7 @@ class Trajectories:
         return joined if (np.diff(order) > 0).all() else joined.of(np.argsort(order))
 
     def _known(self, partitions: Ints, offsets: Ints) -> Tuple["NDArray[np.bool_]", List[Tuple[_Piece, Ints, Ints]]]:
-        """Which are kept; and the pieces that have them, with the sequences of the batch that each has, and where in it."""
+        """Which ones are kept; and their pieces, each with sequences of the batch and positions."""
         known = np.zeros(len(offsets), np.bool_)
         found = []
         if len(offsets):
@@ -174,7 +174,7 @@ def _offsets(messages: List[Any]) -> Iterable[int]:
 
 
 class _BatchRecords(Records):
-    """Batches, whose entries are read side by side where they are many."""
+    """Reads batches, with many entries column by column."""
 
     def __init__(self, schemas: Schemas):
         super().__init__(schemas, arrays=False, placed=("LearnerBatch.entries",))
@@ -196,7 +196,7 @@ class _BatchRecords(Records):
 
 
 class BatchLog:
-    """Reads `batches` and what they point at."""
+    """Reads `batches` and their trajectories."""
 
     def __init__(self, kafka: Kafka, schemas: Schemas, identity: Identity, partition: int, group: Optional[str] = None):
         self._kafka = kafka
@@ -208,11 +208,11 @@ class BatchLog:
         self._next = -1
 
     def position(self, offset: int) -> None:
-        """The next batch is looked for from there on."""
+        """Searches for the next batch from here on."""
         self._next = offset
 
     def beginning(self) -> int:
-        """First offset that may be this epoch's."""
+        """First offset of this epoch."""
         low, _ = self._kafka.ends(self.consumer, *self._at)
         return max(low, self._identity.beginning(*self._at))
 
@@ -225,11 +225,11 @@ class BatchLog:
         return int(found.offset) if found.offset >= 0 else -1
 
     def partition(self) -> Tuple[str, int]:
-        """Where the batches are."""
+        """Partition of the batches."""
         return self._at
 
     def available(self) -> Iterator[Tuple[Record, int]]:
-        """The batches between the position and the end there is now, with their offsets."""
+        """The batches between the position and the current end, with their offsets."""
         begin = self.beginning()
         _, high = self._kafka.ends(self.consumer, *self._at)
         for messages in self._kafka.read(self.consumer, {self._at: (max(begin, self._next), high)}):
@@ -282,7 +282,7 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
         return _inconsistent(batch, s, f"has {lengths[s]} response tokens and {values} values of {what}")
 
     def whole(rows: Rows, name: str, what: str, width: int = 2) -> bool:
-        """Whether each has the vector, which then must have a value for each response token."""
+        """Which ones have the vector; it must have a value per response token."""
         s = rows.unlike(name, lengths, width)
         if s >= 0:
             raise uneven(s, int(rows.lengths(name)[s]) >> width, what)
@@ -336,7 +336,7 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
 
 
 def vectors_of(batch: Record, s: int, packed: Any, tokens: int) -> Floats:
-    """A float vector of an entry, of the length that it must have."""
+    """A float vector of an entry, with its length checked."""
     found = np.frombuffer(packed, "<f4")
     if len(found) != tokens:
         raise _inconsistent(batch, s, f"has {tokens} response tokens and {len(found)} advantages of tokens")

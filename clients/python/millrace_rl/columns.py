@@ -1,7 +1,6 @@
-"""Many records of one schema read side by side: field by field, all records at once, so that a short record costs little Python.
+"""Reads many records of one schema column by column, so that a short record costs little Python.
 
-What cannot be read so (an array in several blocks, bytes that are no record) is left to the reader of single records, which says what
-is wrong.
+Records that cannot be read so (an array in several blocks, invalid bytes) are left to the reader of single records, which reports errors.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from millrace_rl.avro import Schema
 from millrace_rl.rows import Columns, Ints, Items, NotSideBySide
 
-#: from (bytes, where each record stands, what is found) to where each record stands behind the field
+#: from (bytes, position in each record, results) to the position in each record after the field
 Step = Callable[["NDArray[np.uint8]", Ints, Dict[str, Any]], Ints]
 
 _MOST_ITEMS = 4096
@@ -43,7 +42,7 @@ class ColumnReader:
             stood = self._step(np.frombuffer(data, np.uint8), begins, found)
         except IndexError:
             raise NotSideBySide from None
-        # no field leads backwards, so a reader that ends at the end has passed no earlier end
+        # positions only increase, so a reader that ends at the end has passed no earlier end
         if (stood != ends).any():
             raise NotSideBySide
         return Columns(data, len(begins), found)
@@ -239,7 +238,7 @@ def _number(b: "NDArray[np.uint8]", p: Ints) -> Tuple[Ints, Ints]:
 
 
 def _scatter(found: Dict[str, Any], name: str, column: Any, rows: Ints, count: int) -> None:
-    """What only some records have, among all."""
+    """Spreads values of some records over all."""
     if isinstance(column, Items):
         raise NotSideBySide
     if isinstance(column, tuple):
@@ -254,7 +253,7 @@ def _scatter(found: Dict[str, Any], name: str, column: Any, rows: Ints, count: i
 
 
 def _together(found: Dict[str, Any], items: List[Tuple[Ints, Dict[str, Any]]], counts: Ints, names: List[str]) -> None:
-    """Items were read as the first of each record, then the second; they are put together record by record."""
+    """Reorders items, read as the first of each record, then the second, record by record."""
     if not items:
         found.update({name: Items(np.zeros(0, np.int64), counts) for name in names})
         return

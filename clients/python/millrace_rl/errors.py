@@ -1,4 +1,4 @@
-"""What can go wrong. Every message is a sentence: what, the value, the bound, and the way out."""
+"""Errors. Every message is a sentence with the value, the bound, and the way out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unreachable(MillraceError):
 
 
 class NoSuchRun(MillraceError):
-    """The cluster or the folder has no such run, or nothing of it yet."""
+    """The cluster or the folder has no such run, or it has no data yet."""
 
 
 class Refused(MillraceError, ValueError):
@@ -22,7 +22,7 @@ class Refused(MillraceError, ValueError):
 
 
 class Malformed(MillraceError):
-    """Bytes on the log that are not what they should be."""
+    """Invalid bytes on the log."""
 
 
 class Missing(MillraceError):
@@ -36,11 +36,11 @@ class TakenOver(MillraceError):
 class NotCommitted(MillraceError):
     """A transaction was aborted, and nothing of it is on the log. The message says whether to retry.
 
-    :ivar code: of the client's error; None where it was none of the client's
+    :ivar code: of the client's error; None otherwise
     """
 
     code: Optional[int] = None
 
 
 class Uncertain(MillraceError):
-    """The broker did not say whether a transaction is committed. It is wholly or not at all: a new trainer or generator finds out."""
+    """The broker did not say whether a transaction is committed. It is atomic; a new trainer or generator finds out."""

@@ -28,15 +28,15 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class Request:
-    """Asks for a group of rollouts of one prompt.
+    """A request for a group of rollouts of one prompt.
 
     :ivar group_id: names the group
     :ivar prompt_tokens: int32
     :ivar samples: rollouts wanted
     :ivar temperature: logits are divided by it
     :ivar max_tokens: most response tokens
-    :ivar environment: that continues and verifies the rollouts
-    :ivar environment_state: what the environment needs for it, the expected answer say
+    :ivar environment: environment that continues and verifies the rollouts
+    :ivar environment_state: input of the environment, such as the expected answer
     :ivar record: the whole record
     """
 
@@ -51,9 +51,9 @@ class Request:
 
 
 def completed(rollout: Mapping[str, Any], identity: Identity, vocabulary: int, now_ms: int) -> Record:
-    """A rollout with what follows from the rest of it, held to what the topology asks of it.
+    """Completes a rollout with derived fields, and validates it as the topology does.
 
-    :raises Refused: naming the first field that does not hold
+    :raises Refused: naming the first invalid field
     """
     whole: Record = {**identity.fields(policy=False), **rollout}
     if not identity.owns(whole):
@@ -122,12 +122,12 @@ def completed(rollout: Mapping[str, Any], identity: Identity, vocabulary: int, n
 
 
 class Generator:
-    """Samples a run's prompts: gives them out, takes the rollouts, and commits them with the prompts' offsets in one transaction.
+    """Samples a run's prompts: yields requests, takes rollouts, and commits them with the prompts' offsets in one transaction.
 
-    Killed at any moment, it leaves prompts that are sampled again, by itself or by another generator, and no rollout twice. Every
-    generator of a run has an id of its own; a second one with the same id takes its place.
+    After a kill its open prompts are sampled again, by itself or by another generator, and no rollout is duplicated. Every generator of a
+    run has a unique id; a second one with the same id fences the first.
 
-    ``serving`` hears of it every two seconds from a thread of its own, so that the version which it samples with is kept.
+    A thread writes a heartbeat to ``serving`` every two seconds, so that the version in use is kept.
 
     One thread uses it. Made by :meth:`millrace_rl.Run.generator`; close it, or use it in a ``with``.
     """
@@ -171,7 +171,7 @@ class Generator:
         return shape_of(self._known())
 
     def weights(self) -> Arrays:
-        """Of the loaded version, float32 by their safetensors names; read-only."""
+        """Weights of the loaded version, float32 by safetensors name; read-only."""
         return self._versions.weights(int(self._known()["version"]))
 
     def _known(self) -> Record:
@@ -180,7 +180,7 @@ class Generator:
         return self._manifest
 
     def requests(self, at_once: int = 32, timeout_s: Optional[float] = None) -> Iterator[List[Request]]:
-        """Yields lists of requests, at most `at_once` each; waits for them and takes up new versions meanwhile.
+        """Yields lists of requests, at most `at_once` each; waits for them and loads new versions meanwhile.
 
         :meth:`submit` every sample of each request before the next iteration, which commits them. A request is handed out only when the
         weights are as new as its `admitted_version`; that bounds staleness.
@@ -208,7 +208,7 @@ class Generator:
 
     def _taken(self, messages: List[Any]) -> List[Request]:
         self._open, self._answered, self._offsets = [], {}, {}
-        self._group = self._prompts.consumer_group_metadata()  # as of now: after a rebalance they may be another's
+        self._group = self._prompts.consumer_group_metadata()  # checked now: after a rebalance another generator may own them
         for message in messages:
             error = message.error()
             if error is not None and error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
@@ -233,7 +233,7 @@ class Generator:
         try:
             weights = self._versions.weights(newest["version"])
         except (Missing, Malformed) as e:
-            LOG.warning("goes on with version %d, for the next cannot be had: %s", self.version, e)
+            LOG.warning("continues with version %d, because the next cannot be loaded: %s", self.version, e)
             return
         self._manifest = newest
         if self._on_version is not None:
@@ -250,14 +250,14 @@ class Generator:
                 since = time.monotonic()
 
     def submit(self, request: Request, sample_index: int, tokens: Any, log_probs: Any, reward: float, **more: Any) -> None:
-        """One rollout of a request; it is written when all of them are there.
+        """Adds one rollout of a request; it is written when the group is complete.
 
         :param sample_index: from 0, below ``request.samples``
         :param tokens: the response, exactly as it was sampled or inserted
         :param log_probs: natural logs by the engine that sampled, at the request's temperature; 0 where the policy did not sample
         :param more: further fields of the record, such as ``mask``, ``turns``, ``reward_components``, ``finish_reason``, ``credit``, or
             ``version_spans`` where the weights changed on the way
-        :raises Refused: naming what does not hold
+        :raises Refused: naming the invalid field
         """
         if request.group_id not in self._answered:
             raise Refused(f"group {request.group_id} is none of those that were asked for last")
@@ -324,11 +324,11 @@ class Generator:
         try:
             producer.produce(self._serving(), value=self._said(left), key=f"{self.id}/{self._identity.epoch}")
             producer.poll(0)
-        except Exception as e:  # the next one may succeed; a generator that is not heard of is noticed by the learner
+        except Exception as e:  # the next one may succeed; the learner notices missing heartbeats
             LOG.warning("a heartbeat was not written: %s", e)
 
     def close(self) -> None:
-        """Gives up what is not committed, and says that the generator has left."""
+        """Aborts uncommitted work, and announces that the generator has left."""
         self._stop.set()
         if self._heart.is_alive():
             self._heart.join(self._kafka.timeout_s)

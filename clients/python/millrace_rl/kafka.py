@@ -1,4 +1,4 @@
-"""confluent-kafka; without it a run's files can be read, and nothing on a cluster."""
+"""Optional import of confluent-kafka; without it only a run's files can be read."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The log of a run: its topics, its schemas, reading them to an end."""
+"""The log of a run: topics, schemas, bounded reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ERROR = methodcaller("error")
 
 
 class Kafka:
-    """Clients of a cluster, whose failures are sentences."""
+    """Kafka clients with readable error messages."""
 
     def __init__(self, settings: ClientSettings, timeout_s: float):
         self.settings = settings
@@ -48,23 +48,23 @@ class Kafka:
         LOG.debug("a client reports: %s", error.str())
 
     def consumer(self, **own: Any) -> Consumer:
-        """One that commits nothing by itself, sees committed records only, and says where a partition ends."""
+        """A consumer without auto-commit that reads committed records and reports ends of partitions."""
         return self._made(Consumer, "consumer.", {
             "group.id": "unused", "isolation.level": "read_committed", "enable.auto.commit": False, "auto.offset.reset": "error",
             "enable.partition.eof": True, "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 8 << 20,
-            # what is fetched ahead is bounded by its bytes: at the bound of messages the client would rest for a second
+            # prefetch is bounded by bytes: at the bound of messages the client would pause for a second
             "queued.min.messages": 1_000_000, **own})
 
     def producer(self, **own: Any) -> Producer:
-        """One that waits for all replicas, and finds a key's partition as Java's clients do."""
+        """A producer with acks=all and the Java clients' partitioner."""
         return self._made(Producer, "producer.", {
             "enable.idempotence": True, "acks": "all", "partitioner": "murmur2_random", "message.max.bytes": 1 << 20,
             "linger.ms": 2, **own})
 
     def away(self, what: str, error: Optional[KafkaException] = None, client: Any = None) -> Unreachable:
-        """A sentence for what a broker did not do.
+        """Message for a failed broker operation.
 
-        :param client: that was asked, which may know why
+        :param client: which may know the cause
         """
         try:
             if client is not None:
@@ -78,7 +78,7 @@ class Kafka:
                            "whether the brokers run")
 
     def topics(self) -> Dict[str, int]:
-        """Names of all topics that we may see, with their numbers of partitions."""
+        """All visible topics with their partition counts."""
         consumer = self.consumer()
         try:
             found = consumer.list_topics(timeout=self.timeout_s).topics
@@ -89,14 +89,14 @@ class Kafka:
             consumer.close()
 
     def look_up(self, client: Any, topic: str) -> None:
-        """Has a client find a topic's leaders now. By itself it looks once a second for those of a topic that is new to it."""
+        """Makes a client fetch a topic's leaders now, instead of once a second."""
         try:
             client.list_topics(topic, timeout=self.timeout_s)
         except KafkaException as e:
             raise self.away(f"asking for the topic {topic}", e, client) from None
 
     def ends(self, consumer: Consumer, topic: str, partition: int) -> Tuple[int, int]:
-        """First offset of a partition, and the one behind its last committed record."""
+        """First offset of a partition, and its last stable offset."""
         try:
             low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), self.timeout_s)
             return int(low), int(high)
@@ -104,9 +104,9 @@ class Kafka:
             raise self.away(f"asking for the end of {topic}-{partition}", e if isinstance(e, KafkaException) else None, consumer) from None
 
     def read(self, consumer: Consumer, ranges: Mapping[Tuple[str, int], Tuple[int, int]]) -> Iterator[List[Any]]:
-        """Messages of partitions from an offset up to the one before another, many at a time.
+        """Yields messages of partitions from an offset to an exclusive end, many at a time.
 
-        It is given up after `timeout_s` without any progress.
+        Fails after `timeout_s` without progress.
         """
         left = {at: end for at, (start, end) in ranges.items() if start < end}
         if not left:
@@ -115,7 +115,7 @@ class Kafka:
         deadline = time.monotonic() + self.timeout_s
         while left:
             found = []
-            first = consumer.poll(0.2)  # consume() alone would wait for as many as it may give
+            first = consumer.poll(0.2)  # consume() alone would wait for the full number
             for message in [] if first is None else [first, *consumer.consume(_AT_ONCE, 0)]:
                 at = message.topic(), message.partition()
                 error = message.error()
@@ -126,7 +126,7 @@ class Kafka:
                 offset = message.offset()
                 if error is None and offset < left[at]:
                     found.append(message)
-                # the last offsets may be marks of transactions, which are no messages: then the end of the partition comes
+                # the last offsets may be transaction markers, which are not messages: then the end of the partition is reported
                 if offset + (error is None) >= left[at]:
                     del left[at]
             if found:
@@ -139,7 +139,7 @@ class Kafka:
 
 
 class Forward:
-    """Reads a topic forwards, in pieces that follow one another: what was fetched ahead is not fetched again."""
+    """Reads a topic forwards in consecutive pieces, reusing prefetched messages."""
 
     def __init__(self, kafka: Kafka, topic: str):
         self._kafka = kafka
@@ -148,11 +148,11 @@ class Forward:
         self._next: Dict[int, int] = {}
 
     def read(self, partition: int, first: int, last: int, at_once: int = _AT_ONCE) -> Iterator[List[Any]]:
-        """Messages of a partition from `first` to `last`, or as much further as has come by then.
+        """Yields messages of a partition from `first` to `last`, or further ones already fetched.
 
-        Where reading stands before `first` but not far, what lies between is given too.
+        If the position is shortly before `first`, the messages in between are included.
 
-        :param at_once: how many messages a list has at most
+        :param at_once: most messages in a list
         """
         consumer = self._consumers.get(partition)
         if consumer is None:
@@ -193,7 +193,7 @@ class Forward:
         try:
             refuse(at, error)
         except MillraceError:
-            del self._next[at[1]]  # the next call starts again
+            del self._next[at[1]]  # the next call seeks again
             raise
 
     def close(self) -> None:
@@ -202,7 +202,7 @@ class Forward:
 
 
 def refuse(at: Tuple[str, int], error: KafkaError) -> None:
-    """Ignores errors that the client recovers from, and those of groups: this reader is in none."""
+    """Ignores recoverable errors, and group errors, since this reader has no group."""
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
@@ -214,7 +214,7 @@ def refuse(at: Tuple[str, int], error: KafkaError) -> None:
 
 
 class Schemas:
-    """Schemas by id and by subject: those of a registry that speaks Confluent's protocol, or of the topic that keeps them without one."""
+    """Schemas by id and by subject, from a registry with Confluent's API or from the topic `_schemas`."""
 
     def __init__(self, kafka: Kafka, registry: Optional[str]):
         self._kafka = kafka
@@ -289,7 +289,7 @@ class Schemas:
         return f" at {self._shown}" if self._registry else f" on {_SCHEMAS}; where a registry keeps them, give its address as registry"
 
     def _read(self) -> None:
-        """The whole topic, as Confluent's registry writes it."""
+        """Reads the whole topic in the format of Confluent's registry."""
         if _SCHEMAS not in self._kafka.topics():
             raise Missing(f"the cluster has no topic {_SCHEMAS} that we may read, and no registry was named; give its address as registry")
         consumer = self._kafka.consumer()
@@ -331,7 +331,7 @@ class Schemas:
 
 
 class Records:
-    """Records of a topic as they are decoded, those that are none passed over with a word."""
+    """Decodes records of a topic; skips and logs invalid ones."""
 
     def __init__(self, schemas: Schemas, fields: Optional[Sequence[str]] = None, arrays: bool = True, skipped: Sequence[str] = (),
                  placed: Sequence[str] = ()):
@@ -344,7 +344,7 @@ class Records:
         self.passed_over = 0
 
     def decode(self, message: Any) -> Optional[Record]:
-        """None for a record without a value, and for what cannot be decoded."""
+        """None for a record without a value, and for an undecodable one."""
         value = message.value()
         if value is None:
             return None
@@ -358,7 +358,7 @@ class Records:
             return None
 
     def of(self, value: bytes) -> Record:
-        """:raises Malformed: if it is no record"""
+        """:raises Malformed: if it is not a record"""
         read = self._readers.get(value[:5])
         if read is None:
             if len(value) < 5 or value[0] != 0:
@@ -384,5 +384,5 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """Where everything about one policy lies."""
+    """Partition of everything about one policy."""
     return (murmur2(key.encode()) & 0x7FFFFFFF) % partitions

@@ -1,4 +1,4 @@
-"""Transactions of a role that nobody else may be at the same time."""
+"""Transactions of a role with exclusive ownership."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from millrace_rl.errors import NotCommitted, TakenOver, Uncertain
 from millrace_rl.kafka import KafkaError, KafkaException, TopicPartition
 from millrace_rl.log import LOG, Kafka
 
-#: Longest time in which a newer owner is expected to write itself down, once it has fenced the one before.
+#: Longest time until a newer owner records itself after fencing the previous one.
 _WRITTEN_DOWN_S = 5.0
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_TXN_STATE}
@@ -20,11 +20,11 @@ Offsets = List[Tuple[str, int, int]]
 
 
 class Transactions:
-    """A transactional producer of an id that it has taken over.
+    """A transactional producer that takes over an id.
 
-    Taking over ends what an earlier holder had begun and shuts it out. That the id is taken on purpose is recorded, as Millrace's own
-    roles do it: as the offset of the topic `run` in the group `<id>.owner`, one more with each owner. A role of Millrace's that finds a
-    newer owner ends with a sentence, and does not take the id back.
+    Taking over aborts an earlier owner's transaction and fences it. Ownership is recorded like in Millrace's own roles: as the offset of
+    the topic `run` in the group `<id>.owner`, incremented by each owner. A Millrace role that finds a newer owner ends with a message, and
+    does not take the id back.
 
     :param owned: whether the id has a record of its owner: the trainer's does
     """
@@ -36,7 +36,7 @@ class Transactions:
         self._timeout_s = timeout_s
         self._failures: List[KafkaError] = []
         self._is_lost = False
-        #: after which nothing can be written any more
+        #: set after a fatal error
         self._failure: Optional[Exception] = None
         self._owner = (transactional_id + ".owner", run_topic) if owned else None
         self._term = 0
@@ -70,16 +70,16 @@ class Transactions:
             member.close()
 
     def _recorded(self, member: Any, run_topic: str) -> Tuple[int, str]:
-        """Term of the owner, and what it says of itself."""
+        """Term of the owner, and its description."""
         recorded = member.committed([TopicPartition(run_topic, 0)], self._timeout_s)[0]
         said = getattr(recorded, "metadata", None) or ""
         first = said.split(" ")[0]
         return max(recorded.offset, int(first) if first.isdigit() else 0, 0), said
 
     def _is_taken_over(self) -> bool:
-        """Whether a newer owner has written itself down, which it does a moment after it has fenced who was here before.
+        """Whether a newer owner has recorded itself, which happens shortly after it fences the previous one.
 
-        Without one, the broker gave an open transaction up after its time.
+        Otherwise the broker aborted an open transaction after its timeout.
         """
         if self._owner is None:
             return True
@@ -92,13 +92,13 @@ class Transactions:
                 time.sleep(0.1)
             return True
         except KafkaException:
-            return True  # it cannot be asked: to continue might duplicate records
+            return True  # unknown: to continue might duplicate records
         finally:
             member.close()
 
     def send(self, topic: str, value: Optional[bytes], key: str, partition: Optional[int] = None,
              written: Optional[Callable[[int], None]] = None) -> None:
-        """Puts a record on its way, within :meth:`write`."""
+        """Sends a record, within :meth:`write`."""
         def delivered(error: Optional[KafkaError], message: Any) -> None:
             if error is not None:
                 self._failures.append(error)
@@ -114,14 +114,14 @@ class Transactions:
             try:
                 self.producer.produce(topic, value=value, key=key, on_delivery=delivered, **more)
                 break
-            except BufferError:  # the queue is full: until some of it is written
+            except BufferError:  # the queue is full: wait
                 if time.monotonic() > deadline:
                     raise NotCommitted(f"{self._what}: the broker took no record for {self._timeout_s:g} s") from None
                 self.producer.poll(0.1)
         self.producer.poll(0)
 
     def flush(self) -> None:
-        """Until all that was sent is acknowledged."""
+        """Waits until everything is acknowledged."""
         left = self.producer.flush(self._timeout_s)
         if self._failures:
             raise KafkaException(self._failures[0])
@@ -129,11 +129,11 @@ class Transactions:
             raise NotCommitted(f"{self._what}: {left} records were not acknowledged within {self._timeout_s:g} s")
 
     def write(self, what: str, work: Callable[[], Any], offsets: Callable[[], Tuple[Offsets, Any]]) -> Any:
-        """One transaction: what the work sends, and offsets of a group.
+        """Runs one transaction: the records that the work sends, and offsets of a group.
 
-        :raises TakenOver: if somebody else has the id by now
-        :raises NotCommitted: if it was given up
-        :raises Uncertain: if nobody can say which
+        :raises TakenOver: if another process has taken the id
+        :raises NotCommitted: if it was aborted
+        :raises Uncertain: if the outcome is unknown
         """
         if self._failure is not None:
             raise self._failure
@@ -185,17 +185,17 @@ class Transactions:
         # once fenced, a client fails every further call as fatal, without the cause
         if (self._is_fenced(error) or error.code() == KafkaError._FATAL) and self._is_taken_over():
             return TakenOver(f"{self._what} is somebody else's by now: another process has taken it over, or the run has begun a new epoch; "
-                             f"{what} was not written, and this process must not go on")
+                             f"{what} was not written, and this process must stop")
         if self._is_fenced(error):
             return NotCommitted(f"{what} was not committed: the broker gave the transaction up after its time; make a new one, which goes "
                                 "on from what is committed, with a larger transaction_timeout_s")
         failure = NotCommitted(f"{what} was not committed: {error.str()}"
-                               + ("; make a new one, which goes on from what is committed" if self._is_lost else "; it may be tried again"))
+                               + ("; create a new one, which continues from the last commit" if self._is_lost else "; it may be tried again"))
         failure.code = error.code()
         return failure
 
     def close(self) -> None:
-        """Ends what is open; nothing of it is committed."""
+        """Aborts an open transaction."""
         self._failure = self._failure or NotCommitted(f"{self._what} is closed")
         try:
             self.producer.abort_transaction(self._timeout_s)

@@ -1,9 +1,9 @@
 """Versions of a run in a folder, as ``millrace model publish`` writes them; read without Kafka.
 
 ``latest.json`` names the newest version. ``41.json`` is a manifest; it lists the files of the directory ``41`` with their SHA-256. A full
-version is a Hugging Face directory. A delta has a ``base_version`` and ``delta.safetensors``: a changed tensor is there as
-``NAME.indices``, places in the flattened tensor, and ``NAME.values``, their values now; or whole, as ``NAME``. The manifest's ``sha256``
-is over the bytes of all tensors of the version, in the order of the full version's file.
+version is a Hugging Face directory. A delta has a ``base_version`` and ``delta.safetensors``: a changed tensor is stored as
+``NAME.indices``, indices in the flattened tensor, and ``NAME.values``, the new values; or whole, as ``NAME``. The manifest's ``sha256`` is
+over the bytes of all tensors of the version, in the order of the full version's file.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class PublishedVersions:
         return int(self._json("latest.json")["version"])
 
     def load(self, version: Optional[int] = None) -> Arrays:
-        """The tensors of a version by name, bit for bit and read-only; bfloat16 as the bits of its values, in uint16.
+        """Returns the tensors of a version by name, bit for bit and read-only; bfloat16 as bits in uint16.
 
         Reads the deltas since the version that was loaded last, if it is a base of this one; else its full version and all deltas since.
 
         :param version: the newest if None
         :raises Missing: if it is not in the folder, or was removed meanwhile
-        :raises Malformed: if a file or the result is not what the manifest says; the version loaded last stays
+        :raises Malformed: if a file or the result contradicts the manifest; the version loaded last stays
         """
         chain: List[Dict[str, Any]] = []
         wanted: Optional[int] = self.latest() if version is None else version
@@ -84,7 +84,7 @@ class PublishedVersions:
         return dict(self._tensors)
 
     def save(self, directory: Union[str, "os.PathLike[str]"], version: Optional[int] = None) -> int:
-        """Writes a version as a new Hugging Face directory, as vLLM and SGLang load them; it appears whole.
+        """Writes a version as a new Hugging Face directory, loadable by vLLM and SGLang; created atomically.
 
         :returns: the version
         """

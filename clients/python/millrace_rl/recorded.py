@@ -58,9 +58,9 @@ class RecordedRun:
             raise MillraceError(f"{path} cannot be read: {said[-1] if said else f'{command} ended with {ended.returncode}'}")
 
     def rollouts(self, fields: Optional[Sequence[str]] = None) -> Table:
-        """Every rollout and what became of it, in the order of the batches; those without a batch come first.
+        """Every rollout with its outcome, in batch order; those without a batch come first.
 
-        :param fields: only these columns, which is quicker
+        :param fields: only these columns, which is faster
         """
         return self._table("rollouts", fields)
 

@@ -1,4 +1,4 @@
-"""Records the steps of another system's trainer, so that Millrace can be asked about them."""
+"""Records the steps of another system's trainer for analysis with Millrace."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class _Step(NamedTuple):
 
 class _Sink(Protocol):
     def write(self, step: _Step, sequences: "_Sequences") -> bool:
-        """Records a step wholly or not at all; False if it is recorded already."""
+        """Records a step atomically; False if it is already recorded."""
 
     def close(self) -> None: ...
 
 
 class Recorder:
-    """Records what each step of a trainer was given, one call per step.
+    """Records the input of each step of a trainer, one call per step.
 
     >>> recorder = Recorder("kafka:9092", "its-run")       # or Recorder(directory="recorded"): files for 'millrace import --records'
     >>> recorder.step(rows, version=step, figures={"loss": loss})
@@ -69,9 +69,9 @@ class Recorder:
     scores and trajectories, the batch and the training log's record; there, so is a call with a version below the newest recorded one.
 
     With `strict`, :meth:`step` writes before it returns, and raises. Call it on one rank, from one thread. :meth:`close` writes what is
-    pending; it runs at the interpreter's exit too.
+    pending; it also runs at the interpreter's exit.
 
-    :param bootstrap_servers: brokers to ask first, ``host:port`` and more of them behind commas
+    :param bootstrap_servers: bootstrap servers, ``host:port``, separated by commas
     :param run_id: of a run that `millrace learn --first-version --set run.recorded=true` created
     :param directory: folder for one file per step, in place of a cluster
     :param client: settings of Kafka's clients, as of :class:`Run`; so are `registry` and `prefix`
@@ -148,7 +148,7 @@ class Recorder:
             except Exception as e:
                 self._drop(step.version, e)
             with self._changed:
-                if self._pending and self._pending[0] is step:  # close() may have given it up
+                if self._pending and self._pending[0] is step:  # close() may have dropped it
                     self._pending.popleft()
                     self._bytes -= step.bytes
                 self._changed.notify_all()
@@ -167,7 +167,7 @@ class Recorder:
         if self._strict:
             raise error
         if is_first:
-            LOG.warning("step %s is not recorded: %s; training goes on, and further steps that are not are only counted", version, error)
+            LOG.warning("step %s cannot be recorded: %s; training continues, and later failures are only counted", version, error)
 
     def close(self) -> None:
         """Writes pending steps within `timeout_s` and drops the rest."""
@@ -199,7 +199,7 @@ class Recorder:
 
 
 def _copied(batch: Batch, version: int, figures: Mapping[str, float]) -> _Step:
-    """What the trainer may overwrite is copied; all else waits for the thread."""
+    """Copies data that the trainer may overwrite; everything else is done by the thread."""
     given: Any = {name: _copy(name, value) for name, value in batch.items() if value is not None} if isinstance(batch, Mapping) else [
         {name: _copy(name, value) for name, value in row.items() if value is not None} for row in batch]
     size = sum(_size(value) for of in ([given] if isinstance(given, dict) else given) for value in of.values())
@@ -227,7 +227,7 @@ def _size(value: Any) -> int:
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """Numbers as they are; the range of whole ones is held to that of their type on the log."""
+    """Numbers unchanged; integers are checked against their type's range on the log."""
     if isinstance(value, tuple) and None in value:
         value = [math.nan if each is None else each for each in value]
     try:
@@ -259,10 +259,10 @@ def _single(name: str, value: Any) -> Any:
 
 
 class _Sequences:
-    """A step's sequences. Numbers of tokens are end to end, so that NumPy works on those of a whole step at once.
+    """A step's sequences. Token values are concatenated, so that NumPy works on a whole step at once.
 
-    :ivar bounds: where each sequence begins, and the last ends
-    :ivar vectors: numbers by field; where a sequence has none, 0
+    :ivar bounds: where each sequence begins and the last ends
+    :ivar vectors: numbers by field; 0 where a sequence has none
     :ivar there: by field, which sequences have it; None for all
     :ivar rows: the other fields of each sequence
     """
@@ -347,7 +347,7 @@ class _Sequences:
         return self.vectors[name][self.bounds[i]:self.bounds[i + 1]]
 
     def check(self, version: int) -> None:
-        """Holds them to what the importer asks of its lines, and gives sequences without an id one."""
+        """Validates them like the importer, and adds missing sequence ids."""
         mask = self.vectors["mask"]
         if ((mask != 0) & (mask != 1)).any():
             raise self._wrong(((mask != 0) & (mask != 1)).argmax(), _MASK)
@@ -549,7 +549,7 @@ class _Log:
             self._lost = e
             raise
         except (NotCommitted, Uncertain):
-            self.close()  # the next step connects anew
+            self.close()  # the next step reconnects
             raise
 
     def _once(self, step: _Step, sequences: _Sequences) -> bool:
@@ -621,7 +621,7 @@ class _Log:
 
     @staticmethod
     def _versions(sequences: _Sequences, step: int) -> NDArray[Any]:
-        """Of each token, the version that sampled it."""
+        """Sampling version of each token."""
         lengths = np.diff(sequences.bounds)
         ones = np.repeat([row.get("version", step) for row in sequences.rows], lengths)
         if "versions" not in sequences.vectors:
@@ -632,7 +632,7 @@ class _Log:
     def _records(self, sequences: _Sequences, step: int, now_ms: int) -> List[Record]:
         """Record fields of each sequence, except its group and those known after writing."""
         rollout, trajectory = self._encoders["rollouts"], self._encoders["trajectories"]
-        data: Dict[str, bytes] = {}  # where the mask is 0 a number may be missing; the log has 0 there
+        data: Dict[str, bytes] = {}  # a number may be missing where the mask is 0; the log has 0 there
         for name, array in sequences.vectors.items():
             data[name] = (array.astype(np.int8) if name == "mask" else np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
                           if name in _FLOATS else array).tobytes()
@@ -728,7 +728,7 @@ def _runs(values: NDArray[Any], bounds: List[int]) -> List[Tuple[Tuple[int, int,
 _REASONS = ("STOP", "LENGTH", "ENVIRONMENT", "TOOL_CALLS", "TIMEOUT", "ABORTED", "FAILED")
 _OF_ALL = ("rollout_id", "group_id", "ordinal", "sample_index", "group_size", "prompt_tokens", "response_tokens", "mask", "version_spans",
            "behavior_log_probs", "reward", "reward_components", "finish_reason", "finished_at_ms", "credit", "turns")
-#: by topic, what all records share, and what each has of its own
+#: by topic, the fields that all records share, and those of each
 _RECORDS: Dict[str, Tuple[Record, Tuple[str, ...]]] = {
     "rollouts": (dict(generator_id="recorder", environment="recorded", tokenizer_hash=""),
                  (*_OF_ALL, "log_prob_distribution", "sampling", "admitted_version", "started_at_ms")),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from millrace_rl.avro import Record
 
-#: millrace_rl._records; None where the package was installed without a compiler, or is not installed
+#: millrace_rl._records; None if it was not compiled
 compiled: Any
 try:
     compiled = importlib.import_module("millrace_rl._records")
@@ -18,7 +18,7 @@ except ImportError:
     compiled = None
 
 Ints = NDArray[np.int64]
-#: in the place of a row, as in _records.c
+#: used instead of a row, as in _records.c
 ALL_FIT, ABSENT = -1, -2
 _NO_RANGES = np.zeros(0, np.int64)
 
@@ -33,7 +33,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def numbers(self, name: str) -> "NDArray[Any]":
-        """int64 or float64. Of a field of an array's items: those of all records, one behind the other."""
+        """int64 or float64. For a field of array items: those of all records, concatenated."""
 
     def there(self, name: str) -> "NDArray[np.bool_]":
         """Where the field is not null."""
@@ -48,7 +48,7 @@ class Rows(Protocol):
         """In UTF-8."""
 
     def packed_texts(self, name: str) -> Tuple[Ints, "NDArray[np.uint8]"]:
-        """How many bytes each has, and all of them."""
+        """Size of each in bytes, and all bytes."""
 
     def unlike(self, name: str, lengths: Ints, width: int) -> int:
         """The first row that has not ``lengths << width`` bytes; ALL_FIT if none, ABSENT if one is null."""
@@ -113,7 +113,7 @@ class SingleRows:
 
 
 class Columns:
-    """Records that were read side by side: numbers, and where in the bytes the rest is.
+    """Records read column by column: numbers, and positions of other values in the bytes.
 
     :param found: by name a column of numbers, of truths, or (begins, ends) in the bytes, which are -1 where there is none
     """
@@ -186,7 +186,7 @@ class Columns:
         return out.view(dtype)
 
     def of(self, rows: Ints) -> "Columns":
-        # those that follow one another, as most of a batch do, are views
+        # consecutive ones, as in most batches, are views
         some: Any = rows
         if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
             some = slice(int(rows[0]), int(rows[-1]) + 1)
@@ -200,7 +200,7 @@ class Columns:
 
 
 class JoinedRows:
-    """Some rows behind others."""
+    """Concatenates rows."""
 
     def __init__(self, parts: Sequence[Rows]):
         self._parts = parts
@@ -244,7 +244,7 @@ class JoinedRows:
 
 
 class Items:
-    """Numbers of arrays' items, those of a record together, and how many each record has."""
+    """Numbers of array items by record, and their count per record."""
 
     def __init__(self, values: "NDArray[Any]", counts: Ints):
         self.values = values

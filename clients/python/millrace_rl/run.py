@@ -73,7 +73,7 @@ class Run:
         >>> run = Run.open("runs/my-run")
         >>> run.rollouts()["reward"].mean()
 
-        A live run is read as it is now, from its own broker; open it again to read later records.
+        A live run is read up to now, from its own broker; open it again to read later records.
 
         :param path: a run's folder, an archive of `millrace export`, or the tables of `millrace export --parquet`
         :param millrace: the launcher; by default ``MILLRACE``, that of the checkout around this folder or the package, or the one on the
@@ -109,7 +109,7 @@ class Run:
                            "no run is there that we may see: create it first, './millrace learn --first-version'"))
 
     def _claimed(self, prefix: str) -> Optional[Record]:
-        """The valid claim; of an older run under the prefix nothing counts, as Millrace itself decides it."""
+        """The current claim; ignores older runs under the prefix."""
         topic, records, valid = prefix + "run", Records(self._schemas), None
         for message in self._messages(topic):
             key = (message.key() or b"").decode("utf-8", "replace")
@@ -136,7 +136,7 @@ class Run:
 
     @property
     def epoch(self) -> int:
-        """In which the run was when this was made; a rollback begins another."""
+        """Epoch of the run when this was created; a rollback begins another."""
         return self._identity.epoch
 
     @property
@@ -151,7 +151,7 @@ class Run:
 
     @property
     def configuration(self) -> Optional[str]:
-        """What the run computes, as YAML; None if nobody recorded it."""
+        """The run's configuration as YAML; None if not recorded."""
         found: Optional[str] = self._claim.get("configuration")
         return found
 
@@ -189,7 +189,7 @@ class Run:
         return shape_of(self.manifest())
 
     def manifest(self, version: Optional[int] = None) -> Record:
-        """What is recorded of a version; None is the newest."""
+        """The manifest of a version; None is the newest."""
         wanted = self.version if version is None else version
         return self._followed().manifest(wanted)
 
@@ -199,12 +199,12 @@ class Run:
         return self._followed().weights(wanted)
 
     def batches(self, first: int = 0, follow: bool = False) -> Iterator[Batch]:
-        """Batches in their order, each once, with everything that they point at; looks on, and changes nothing.
+        """Yields batches in order, each once, with their trajectories. Read-only.
 
-        :param first: id of the first that is wanted
-        :param follow: whether to wait for further ones at the end of what there is
+        :param first: id of the first batch
+        :param follow: whether to wait for further ones at the end
 
-        To train on them, :meth:`trainer`.
+        To train on them use :meth:`trainer`.
         """
         log = BatchLog(self._kafka, self._schemas, self._identity, self._partition("batches"))
         last = first - 1
@@ -244,11 +244,11 @@ class Run:
         return Table(list(self.records(topic, newest, fields)))
 
     def rollouts(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
-        """What was sampled."""
+        """Rollouts."""
         return self.table("rollouts", newest, fields)
 
     def scores(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
-        """Log-probs on the learner's engine."""
+        """Log-probs of the learner's engine."""
         return self.table("scores", newest, fields)
 
     def outcomes(self, newest: Optional[int] = None, fields: Optional[Sequence[str]] = None) -> Table:
@@ -262,11 +262,10 @@ class Run:
     def submit(self, rollout: Mapping[str, Any]) -> str:
         """Writes one rollout, and returns its id when all replicas have it.
 
-        What follows from the rest may be left out: ids of run and rollout, a mask of ones, one turn of the policy's, times. A
-        repetition of the same `rollout_id` is dropped by the topology, so that it is safe to submit again what may not have arrived.
-        A generator that answers the run's prompts is rather :meth:`generator`.
+        Derived fields may be left out: ids of run and rollout, a mask of ones, one turn of the policy's, times. A repetition of the same
+        `rollout_id` is dropped by the topology, so a retry is safe. To answer the run's prompts use :meth:`generator`.
 
-        :raises Refused: naming the field that does not hold; nothing was written
+        :raises Refused: naming the invalid field; nothing was written
         """
         record = completed(rollout, self._identity, int(self.shape["vocab_size"]), int(time.time() * 1000))
         topic = self._identity.topic("rollouts")
@@ -290,7 +289,7 @@ class Run:
         return str(record["rollout_id"])
 
     def trainer(self, anchor_every: int = 1, transaction_timeout_s: float = 120.0) -> Trainer:
-        """Takes the learner's place and fences every other trainer of the run.
+        """Replaces the learner and fences every other trainer of the run.
 
         :param anchor_every: writes every n-th version whole and those between as deltas; 1 writes every version whole
         :param transaction_timeout_s: the broker aborts a longer transaction of a step; at most its transaction.max.timeout.ms

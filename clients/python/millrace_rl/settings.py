@@ -1,7 +1,6 @@
-"""Settings of Kafka's clients: librdkafka's own names, or a file with the names that Java's clients have.
+"""Settings of Kafka's clients: librdkafka's names, or a file with the names of Java's clients.
 
-A value may refer to a secret: ``${env:NAME}``, or ``${file:PATH:KEY}`` for an entry of a properties file. No message holds what a
-reference leads to.
+A value may reference a secret: ``${env:NAME}``, or ``${file:PATH:KEY}`` for an entry of a properties file. Messages never contain secrets.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ _REFERENCE = re.compile(r"\$\{([^}:]*)(?::([^}]*))?}")
 _LOGIN = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _MODULES = {"PlainLoginModule": "PLAIN", "ScramLoginModule": "SCRAM"}
 _KINDS = ("consumer.", "producer.", "admin.", "streams.")
-#: of Java's clients, which librdkafka has no use for
+#: Java client settings that librdkafka lacks
 _JAVAS_OWN = {"sasl.login.callback.handler.class", "config.providers"}
 
 
 def properties(path: Union[str, "os.PathLike[str]"]) -> Dict[str, str]:
-    """The entries of a Java properties file: ``key=value`` or ``key: value``, ``#`` before a comment, a backslash before a line's end
-    to go on in the next."""
+    """The entries of a Java properties file: ``key=value`` or ``key: value``, ``#`` before a comment, a backslash at the end of a line to
+    continue on the next."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
@@ -49,7 +48,7 @@ def properties(path: Union[str, "os.PathLike[str]"]) -> Dict[str, str]:
 
 
 def followed(name: str, text: str) -> str:
-    """The text with what its references lead to."""
+    """Resolves the references of a text."""
 
     def secret(reference: "re.Match[str]") -> str:
         kind, rest = reference.group(1), reference.group(2)
@@ -70,7 +69,7 @@ def followed(name: str, text: str) -> str:
 
 
 def _login(settings: Dict[str, Any], where: str) -> None:
-    """Takes a login of Java's apart, which librdkafka wants as user and password."""
+    """Splits a Java login into librdkafka's user and password."""
     jaas = settings.pop("sasl.jaas.config", None)
     if jaas is None:
         return
@@ -84,7 +83,7 @@ def _login(settings: Dict[str, Any], where: str) -> None:
 
 
 def _stores(settings: Dict[str, Any], where: str) -> None:
-    """Java's stores of certificates, as far as librdkafka reads such files."""
+    """Converts Java's certificate stores, as far as librdkafka reads them."""
     kind = str(settings.pop("ssl.truststore.type", "")).upper()
     trusted = settings.pop("ssl.truststore.location", None)
     settings.pop("ssl.truststore.password", None)
@@ -103,11 +102,11 @@ def _stores(settings: Dict[str, Any], where: str) -> None:
 
 
 class ClientSettings:
-    """What it takes to reach a cluster.
+    """Connection settings of a cluster.
 
-    :param bootstrap: brokers to ask first, ``host:port`` and more of them behind commas
+    :param bootstrap: bootstrap servers, ``host:port``, separated by commas
     :param client: a file with settings, or a mapping of them. A name may begin with ``consumer.`` or ``producer.``, and is then for
-        clients of that kind only. What is not known to Java's clients is librdkafka's.
+        clients of that kind only. Other names are librdkafka's.
     """
 
     def __init__(self, bootstrap: str, client: Client = None):
@@ -125,12 +124,12 @@ class ClientSettings:
             raise Refused("nothing says where the cluster is; give bootstrap as 'host:port'")
         self.bootstrap = str(bootstrap or said)
         self._given = {name: value for name, value in given.items() if name != "bootstrap.servers" and name not in _JAVAS_OWN}
-        self.of("consumer.")  # what leads nowhere is said now
+        self.of("consumer.")  # reports broken references now
 
     def of(self, kind: str, own: Optional[Mapping[str, Any]] = None) -> Dict[str, Any]:
-        """Of a client of a kind, which is ``consumer.`` or ``producer.``: the role's own, and over these what was given."""
+        """Settings of a client kind, ``consumer.`` or ``producer.``: the role's defaults overridden by the given ones."""
         settings: Dict[str, Any] = {"bootstrap.servers": self.bootstrap, **(own or {})}
-        for ours in (False, True):  # what is for this kind only goes over what is for all
+        for ours in (False, True):  # settings of this kind override general ones
             for name, value in self._given.items():
                 prefix = next((p for p in _KINDS if name.startswith(p)), "")
                 if prefix == (kind if ours else ""):

@@ -18,8 +18,8 @@ class Table(Mapping):  # type: ignore[type-arg]
     """Column name to array, one element for each record.
 
     Numbers are int64, float64 or bool arrays; where one is absent in some record, the column is of floats with NaN, or of objects with
-    None. A vector is an array of its own within a column of objects, and looks at the record's bytes. Fields of a record within the
-    record have a dot: ``sampling.temperature``. Lists and maps are columns of objects.
+    None. A vector is an array within a column of objects, a view of the record's bytes. Fields of nested records have a dot:
+    ``sampling.temperature``. Lists and maps are columns of objects.
 
     ``partition``, ``offset`` and ``timestamp_ms`` say where on the log each record of a topic is.
     """
@@ -36,7 +36,7 @@ class Table(Mapping):  # type: ignore[type-arg]
 
     @classmethod
     def of_columns(cls, columns: Mapping[str, NDArray[Any]], rows: int) -> "Table":  # type: ignore[type-arg]
-        """Of columns that are there already, each with an element for every row."""
+        """Creates a table of existing columns with one element per row."""
         table = cls([])
         table._columns, table._length = dict(columns), rows
         return table
@@ -52,7 +52,7 @@ class Table(Mapping):  # type: ignore[type-arg]
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
+        """Number of records."""
         return self._length
 
     def __repr__(self) -> str:
@@ -68,7 +68,7 @@ class Table(Mapping):  # type: ignore[type-arg]
 def _flat(record: Record, prefix: str = "") -> Record:
     flat: Record = {}
     for name, value in record.items():
-        # a map of the user's own keys stays one column: its keys are no fields
+        # a map with user keys stays one column
         if isinstance(value, dict) and not name.endswith(("components", "metadata", "controls", "metrics", "topics", "began_at", "values")):
             flat.update(_flat(value, f"{prefix}{name}."))
         else:

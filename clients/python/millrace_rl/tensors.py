@@ -1,4 +1,4 @@
-"""Tensors by name: of a state dict, of a safetensors file, and as a version has them on the log."""
+"""Tensors by name: of state dicts, safetensors files and versions on the log."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from millrace_rl.errors import Malformed, Missing, Refused
 Arrays = Dict[str, "NDArray[Any]"]
 Weights = Union[Mapping[str, Any], str, "os.PathLike[str]"]
 
-#: of safetensors and of a manifest; bfloat16 has no type in NumPy, and is kept as the bits of its values
+#: of safetensors and of a manifest; NumPy has no bfloat16, so its bits are kept
 DTYPES: Dict[str, "np.dtype[Any]"] = {"F32": np.dtype("<f4"), "BF16": np.dtype("<u2"), "F16": np.dtype("<f2"), "F64": np.dtype("<f8")}
 
 
-#: what the names of ranges of a matrix's rows end with, where a version has it in several tensors
+#: suffix of the names of a split matrix's row ranges
 _PIECE = re.compile(r"\[\d+\]$")
 
 
 def joined(weights: Mapping[str, "NDArray[Any]"]) -> Arrays:
-    """Whole matrices in the place of the ranges of their rows, ``name[0]``, ``name[1]`` and so on, in which a version has the largest."""
+    """Joins row ranges to whole matrices: ``name[0]``, ``name[1]`` and so on, as a version splits the largest."""
     pieces: Dict[str, List[str]] = {}
     for name in weights:
         pieces.setdefault(_PIECE.sub("", name), []).append(name)
@@ -36,7 +36,7 @@ def joined(weights: Mapping[str, "NDArray[Any]"]) -> Arrays:
 
 
 def _cut(given: Mapping[str, Any], due: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
-    """The same with ranges of rows in the place of a whole matrix that a version has in such."""
+    """Splits whole matrices into the row ranges of a version."""
     cut, ends = dict(given), dict.fromkeys(given, 0)
     for entry in due:
         whole = _PIECE.sub("", entry["name"])
@@ -103,8 +103,8 @@ def as_float32(name: str, value: Any) -> "NDArray[np.float32]":
 def fitted(weights: Weights, expected: Sequence[Mapping[str, Any]], what: str) -> List["NDArray[Any]"]:
     """The tensors that a version must have, in its order and type, out of a state dict or a safetensors file.
 
-    :param expected: the entries of a manifest that they must be like
-    :raises Refused: naming what is missing, too much, of another shape or not finite
+    :param expected: the entries of a manifest to match
+    :raises Refused: naming tensors that are missing, unexpected, of another shape or not finite
     """
     whole: Mapping[str, Any] = weights if isinstance(weights, Mapping) else safetensors(weights)
     given = _cut(whole, expected)
@@ -114,7 +114,7 @@ def fitted(weights: Weights, expected: Sequence[Mapping[str, Any]], what: str) -
         raise Refused(f"{what} needs the tensors of the version before it, and these are missing: {_listed(missing)}")
     extra = [name for name in given if name not in due]
     tied = "model.embed_tokens.weight"
-    if extra == ["lm_head.weight"] and tied in whole:  # the one head under both names, as state dicts have it
+    if extra == ["lm_head.weight"] and tied in whole:  # a tied head appears under both names in state dicts
         head, embedding = as_float32("lm_head.weight", whole["lm_head.weight"]), as_float32(tied, whole[tied])
         if head.shape == embedding.shape and np.array_equal(head, embedding):
             extra = []
@@ -143,7 +143,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class _Zstd:
-    """zstd by the module of that name, or by the system's own library."""
+    """zstd from the module zstandard or the system's library."""
 
     def __init__(self) -> None:
         self._module: Any = None
@@ -183,9 +183,9 @@ _INTEGERS = {2: ("<u2", "<i2", 15), 4: ("<u4", "<i4", 31)}
 
 
 def apply_delta(base: "NDArray[Any]", delta: memoryview) -> bytearray:
-    """The bytes of the tensor that a delta makes of its base.
+    """Applies a delta to its base and returns the tensor's bytes.
 
-    A value's bits less the base's, as a whole number of their width, zigzag, in planes of bytes with the highest first; each block of
+    A delta has a value's bits minus the base's, as an integer of their width, zigzag, in byte planes with the highest first; each block of
     262,144 values is the length of a zstd frame (int32) and the frame.
     """
     zstd = _Zstd()
@@ -209,7 +209,7 @@ def apply_delta(base: "NDArray[Any]", delta: memoryview) -> bytearray:
 
 
 def make_delta(base: "NDArray[Any]", tensor: "NDArray[Any]") -> bytes:
-    """What changed from one tensor to another, as apply_delta reads it."""
+    """Encodes the difference of two tensors for apply_delta."""
     zstd = _Zstd()
     unsigned, signed, top = _INTEGERS[base.itemsize]
     before = np.ascontiguousarray(base).reshape(-1).view(unsigned)

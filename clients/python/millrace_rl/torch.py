@@ -1,4 +1,4 @@
-"""A Llama or Qwen2 decoder in torch, by a manifest's shape. Where transformers is installed, its models of that shape do as well."""
+"""A Llama or Qwen2 decoder in torch, by a manifest's shape. transformers' models of that shape work as well."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ class _Layer(nn.Module):
 
 
 class Decoder(nn.Module):
-    """The policy: called as a transformers model is, ``decoder(input_ids).logits``. Its state dict has a version's names, with whole matrices
-    where that has ranges of their rows.
+    """The policy, called like a transformers model: ``decoder(input_ids).logits``. Its state dict has a version's names, with split
+    matrices joined.
 
-    Sequences are padded on the right, which causal attention does not see.
+    Sequences are padded on the right, which causal attention ignores.
 
     :param shape: of a manifest, ``run.shape``
-    :raises Refused: if the shape has something that this decoder does not know, such as scaled rotary positions
+    :raises Refused: if the shape has an unsupported feature, such as scaled rotary positions
     """
 
     def __init__(self, shape: Dict[str, Any]):

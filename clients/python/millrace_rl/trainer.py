@@ -1,4 +1,4 @@
-"""A trainer in the learner's place."""
+"""A trainer that replaces the learner."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _POLL_S = 0.05
 
 
 class Trainer:
-    """Takes the batches in their order, and publishes a version of the policy of each.
+    """Takes the batches in order, and publishes a version for each.
 
-    Everything that a step leaves behind (the weights, what else is to be kept, the manifest, the training log's record, the batch's
-    offset) is one Kafka transaction. Killed at any moment, a trainer that starts again finds a version and the batch after it. Making
-    one shuts out every other trainer of the run, Millrace's own included, which then ends with a sentence.
+    All results of a step (weights, further state, manifest, training-log record, batch offset) are one Kafka transaction. After a kill, a
+    restarted trainer finds a version and the next batch. Creating one fences every other trainer of the run, including Millrace's own,
+    which then ends with a message.
 
     One thread uses it. Made by :meth:`millrace_rl.Run.trainer`; close it, or use it in a ``with``.
     """
@@ -47,7 +47,7 @@ class Trainer:
         self._transactions = Transactions(kafka, prefix + "learner", identity.topic("run"), f"the trainer of run {identity.run_id}", True,
                                           kafka.timeout_s, transaction_timeout_s)
         try:
-            # only now: what an earlier trainer had begun is committed or aborted
+            # only now: an earlier trainer's transaction is committed or aborted
             self._versions = Versions(kafka, schemas, identity, self._partitions["policy-versions"])
             newest = self._versions.follow()
             if newest is None:
@@ -62,7 +62,7 @@ class Trainer:
         self._taken: Optional[Batch] = None
         self._taken_at = 0.0
         self._began_at_ms = 0
-        LOG.info("goes on from version %d, batch %d is due", self.version, self._consumed_batch + 1)
+        LOG.info("continues from version %d, batch %d is next", self.version, self._consumed_batch + 1)
 
     @property
     def version(self) -> int:
@@ -76,7 +76,7 @@ class Trainer:
 
     @property
     def steps(self) -> int:
-        """Optimiser steps taken, as the newest version says."""
+        """Optimizer steps taken up to the newest version."""
         return int(self._newest["optimizer_steps"])
 
     def weights(self) -> Arrays:
@@ -91,12 +91,12 @@ class Trainer:
         return {name: array.copy() for name, array in self._versions.state(self.version).items()}
 
     def batches(self, timeout_s: Optional[float] = None) -> Iterator[Batch]:
-        """The batches that are due, one after the other; waits for the next. After each, :meth:`publish`.
+        """Yields the next batches in order and waits for new ones; call :meth:`publish` after each.
 
-        A batch without a token left to train on is starved: it is consumed and makes no version, and is not given out.
+        A starved batch, without a token to train on, is consumed without a version and not yielded.
 
-        :param timeout_s: ends when none has come for so long; None for no end
-        :raises Missing: if the log has lost the due batch
+        :param timeout_s: ends after this time without a batch; None for no end
+        :raises Missing: if the log has lost the next batch
         """
         waited_since = time.monotonic()
         searched = False
@@ -152,11 +152,11 @@ class Trainer:
 
         :param weights: a state dict (torch or NumPy), or the path of a safetensors file, with the tensors of the version before it. A run
             whose versions are bfloat16 gets them rounded to the nearest.
-        :param state: what a trainer needs to resume, such as its optimiser's moments, as float tensors under your own names; :meth:`state`
+        :param state: what a trainer needs to resume, such as its optimizer's moments, as float tensors under your own names; :meth:`state`
             returns it. Millrace's learner resumes from ``exp_avg.<weight>`` and ``exp_avg_sq.<weight>``.
         :param learning_rate: of the step, for the training log
         :param metrics: for the training log, by name
-        :param steps: optimiser steps of this version
+        :param steps: optimizer steps of this version
         :return: the version
         :raises Refused: if the weights do not fit or are not finite; nothing was written, and it may be called again
         :raises TakenOver: if another trainer has replaced this one

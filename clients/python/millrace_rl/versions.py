@@ -192,7 +192,7 @@ class Versions:
         return self._load(version).arrays
 
     def state(self, version: int) -> Arrays:
-        """State that a trainer published with a version, such as its optimiser's; empty without one."""
+        """State that a trainer published with a version, such as its optimizer's; empty without one."""
         location = self.manifest(version)["optimizer"]
         if location is None:
             return {}

@@ -1,4 +1,4 @@
-"""The same as columns.py by compiled code, where it was built: records are walked one after the other by a program made of their schema."""
+"""Compiled counterpart of columns.py, if built: a program made from the schema walks the records one by one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NUMBERS, _REALS, _RANGES, _THERE, _COUNTS = range(5)
 
 
 def places_of(schema: Schema, node: Any) -> Optional[PlacesOf]:
-    """Finds the items of an array of such ones; None where there is no compiled code."""
+    """Finds the items of an array; None without compiled code."""
     try:
         return Walker(schema, node, ()).places()
     except NotCompiled:
@@ -24,14 +24,14 @@ def places_of(schema: Schema, node: Any) -> Optional[PlacesOf]:
 
 
 class NotCompiled(Exception):
-    """There is no program for what is wanted, or nothing that runs it."""
+    """There is no program for the wanted fields, or no compiled code."""
 
 
 class Walker:
     """Reads records of a schema into columns.
 
     :param wanted: as of :class:`millrace_rl.columns.ColumnReader`
-    :raises NotCompiled: if that must do it
+    :raises NotCompiled: if that must be used instead
     """
 
     def __init__(self, schema: Schema, node: Any, wanted: Sequence[str]):
@@ -75,8 +75,8 @@ class Walker:
         return Columns(data, len(begins), found)
 
     def places(self) -> PlacesOf:
-        """Where items of such a kind begin: (bytes, position of their array) to where each begins and the last ends, and the position behind the
-        array; None where they must be looked for one by one."""
+        """Function from (bytes, array position) to the positions where each item begins and the last ends, and the position after the
+        array; None if items must be searched one by one."""
         program = self._program
 
         def found(data: bytes, position: int) -> Optional[Tuple[Ints, int]]:
@@ -89,7 +89,7 @@ class Walker:
             self._columns[name] = kind, self._width
             self._width += width
         elif self._columns[name][0] != kind:
-            raise NotCompiled  # branches of a union that are unlike each other
+            raise NotCompiled  # different branches of a union
         return self._columns[name][1]
 
     def _of(self, node: Any, name: str, array: str) -> int:
@@ -101,7 +101,7 @@ class Walker:
         return at
 
     def _wants(self, name: str, array: str) -> bool:
-        """Whether it is wanted of the record itself; of an array's items there are numbers alone."""
+        """Whether it is a wanted field of the record itself; array items have numbers only."""
         if name in self._wanted and array:
             raise NotCompiled
         return name in self._wanted
@@ -171,7 +171,7 @@ class Walker:
             raise NotCompiled
         at = len(self._code)
         self._code += [_MAP, -1, 0]
-        self._code[at + 2] = self._of(node["values"], "\0", "")  # a name that nobody wants
+        self._code[at + 2] = self._of(node["values"], "\0", "")  # an unwanted name
 
     def _record(self, node: Any, name: str, array: str) -> None:
         at = len(self._code)

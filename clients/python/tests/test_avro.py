@@ -27,7 +27,7 @@ def newest(name):
 
 
 def plain(value):
-    """As the JSON beside the bytes has it: bytes as the characters of their numbers."""
+    """As the JSON next to the bytes has it: bytes as the characters of their numbers."""
     if isinstance(value, (np.ndarray, memoryview)):
         return bytes(value).decode("latin-1")
     if isinstance(value, dict):

@@ -20,7 +20,7 @@ def some(random, of):
 
 
 def trajectory(random):
-    """One of any lengths, with whatever may be left out there or not."""
+    """A record of random lengths, with optional fields present or absent."""
     tokens, prompt = int(random.integers(0, 200)), int(random.integers(0, 40))
 
     def floats(n=tokens):

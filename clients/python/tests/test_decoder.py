@@ -1,4 +1,4 @@
-"""The decoder in torch beside that in NumPy, whose gradient is compared with differences."""
+"""The decoder in torch against the one in NumPy, whose gradient is compared with differences."""
 
 import sys
 import unittest

@@ -23,7 +23,7 @@ IDENTITY = Identity("millrace.r.", "r", 0, "policy")
 
 class WaitTest(unittest.TestCase):
     def asked(self, wait_s, missing, claimed=0):
-        """How often a run is looked for that is not there for so many times, and then has no topic but that of its claim for so many."""
+        """Number of look-ups of a run that is missing for some calls, and then has only its claim topic for some calls."""
         answers = [NoSuchRun("not yet")] * missing + [({}, IDENTITY)] * (claimed + 1)
         topics = [{"millrace.r.run": 1}] * (missing + claimed) + [{"millrace.r.run": 1, "millrace.r.policy-versions": 1}]
         with mock.patch("millrace_rl.run.Kafka") as kafka, mock.patch("millrace_rl.run.Schemas"), mock.patch("millrace_rl.run.time.sleep"), \
