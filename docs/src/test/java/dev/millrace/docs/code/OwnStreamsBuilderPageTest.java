@@ -72,7 +72,7 @@ class OwnStreamsBuilderPageTest {
         }
     }
 
-    /** As a program that knows nothing of the header runs it: with the engine's own extractor by default. */
+    /** Like a program without the header: with the engine's default extractor. */
     private TopologyTestDriver driver(Topology topology) {
         Properties settings = new Properties();
         settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "own");

@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
-/** What pages and READMEs speak of is there: packages, classes, tests, modules, files. */
+/** Packages, classes, tests, modules and files mentioned in pages and READMEs exist. */
 class MentionsTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Pattern NAME = Pattern.compile("\\bdev\\.millrace((?:\\.[a-z][a-z0-9]*)+)(?:\\.([A-Z]\\w+))?");

@@ -36,7 +36,7 @@ final class CommandsPage {
         page.append("\n## Shared options\n\nOptions of ")
                 .append(SHARED_BY)
                 .append(" commands or more; each command names those that it has.\n\n")
-                .append(Tables.head("option", "default", "meaning"));
+                .append(Tables.head("option", "meaning"));
         shared.forEach(page::append);
         for (CommandLine command : all) {
             section(command, shared, page);
@@ -73,7 +73,7 @@ final class CommandsPage {
 
     private static String row(OptionSpec option) {
         String label = option.paramLabel().isEmpty() || option.arity().max() == 0 ? "" : " " + option.paramLabel();
-        return Tables.row(Tables.code(String.join("`, `", option.names()) + label), byDefault(option), text(option));
+        return Tables.row(Tables.code(String.join("`, `", option.names()) + label), text(option) + byDefault(option));
     }
 
     private static void section(CommandLine command, Set<String> shared, StringBuilder page) {
@@ -85,7 +85,7 @@ final class CommandsPage {
                 .append('\n');
         StringBuilder rows = new StringBuilder();
         for (PositionalParamSpec positional : spec.positionalParameters()) {
-            rows.append(Tables.row(Tables.code(positional.paramLabel()), "", text(positional)));
+            rows.append(Tables.row(Tables.code(positional.paramLabel()), text(positional)));
         }
         options(spec)
                 .map(CommandsPage::row)
@@ -100,16 +100,23 @@ final class CommandsPage {
         }
         if (!rows.isEmpty()) {
             page.append('\n')
-                    .append(Tables.head("option", "default", "meaning"))
+                    .append(Tables.head("option", "meaning"))
                     .append(rows);
         }
     }
 
+    /** Returns the default value if the description does not name it. */
     private static String byDefault(OptionSpec option) {
         String value = option.defaultValueString();
-        return value == null || value.equals("null") || value.equals("false") || value.isEmpty() || value.equals("[]")
+        return value == null
+                        || value.equals("null")
+                        || value.equals("false")
+                        || value.isEmpty()
+                        || value.equals("[]")
+                        || value.equals("{}")
+                        || text(option).contains("default")
                 ? ""
-                : Tables.code(value);
+                : " Default: " + Tables.code(value) + ".";
     }
 
     private static String description(CommandLine command) {

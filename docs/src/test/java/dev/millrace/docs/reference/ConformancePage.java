@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** What the gateway claims of the APIs that it speaks: the cases that its test plays with the official clients. */
+/** The gateway's API conformance: the cases that its test runs with the official clients. */
 final class ConformancePage {
     private static final Path CLIENT = Path.of("..", "gateway", "src", "test", "client");
     private static final Pattern CASE =

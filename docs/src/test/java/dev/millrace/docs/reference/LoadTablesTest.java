@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** What {@code docs/measurements/load.md} says in its tables is what the committed reports say. */
+/** The tables of {@code docs/measurements/load.md} agree with the committed reports. */
 class LoadTablesTest {
     private static final Path PAGE = Path.of("measurements", "load.md");
 

@@ -34,7 +34,7 @@ final class MethodsPage {
             Map.entry("DivergenceFilterMask", "filter.DivergenceFilter"),
             Map.entry("PassAtKFigure", "length.PassAtK"));
 
-    /** Classes behind settings that are no kind. */
+    /** Classes of settings that are not kinds. */
     private static final Map<String, List<String>> SETTINGS = settings();
 
     private static final String ABSTRACT = "only its abstract was read, which has no formula; ";

@@ -6,7 +6,7 @@ import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.plugin.PluginApi;
 import java.util.stream.Collectors;
 
-/** Every door with the kinds that Millrace itself brings through it. */
+/** Every extension point with Millrace's own kinds. */
 final class PluginsPage {
     private static final String BEFORE = """
             # Plug-ins

@@ -10,7 +10,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * A Java source of the repository, found by its class: what Javadoc says is nowhere else.
+ * A Java source of the repository, found by its class, to read its Javadoc.
  *
  * @param path absolute
  * @param text all of it

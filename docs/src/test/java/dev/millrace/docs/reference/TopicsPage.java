@@ -132,7 +132,7 @@ final class TopicsPage {
         }
     }
 
-    /** The first sentence, without what the type says. */
+    /** The first sentence without the type. */
     private static String meaning(Schema.Field field) {
         String doc = Tables.firstSentence(field.doc())
                 .replaceAll("; null [^;]*$", "")
