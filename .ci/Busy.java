@@ -1,4 +1,4 @@
-/** Keeps every core busy until it is ended, or whoever started it has ended: what the profile stress runs tests beside. */
+/** Keeps every core busy until it or its parent process ends; the profile stress runs tests next to it. */
 class Busy {
     static volatile long turns;
 
