@@ -166,7 +166,7 @@ public final class NewestWeights implements AutoCloseable {
                     return;
                 }
                 LOG.warn(
-                        "continues with version {} until a version can be put together again: {}; \"{}\" names a"
+                        "continues with version {} until a version can be loaded again: {}; \"{}\" names a"
                                 + " way out",
                         current.version(),
                         e.getMessage(),

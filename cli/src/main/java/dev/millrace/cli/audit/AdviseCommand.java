@@ -356,7 +356,7 @@ public final class AdviseCommand implements Callable<Integer> {
                         "experts",
                         "algorithm.routing_replay=none: in " + updates
                                 + " updates a batch a token can change its experts,"
-                                + " which no weight mends"
+                                + " which no weight corrects"
                                 + (bySequence ? "; a ratio per sequence suffers less" : ""),
                         updates >= MANY_UPDATES && recordable ? generator : "algorithm.routing_replay=learner");
             }

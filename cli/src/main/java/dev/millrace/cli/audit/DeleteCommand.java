@@ -130,7 +130,7 @@ public final class DeleteCommand implements Callable<Integer> {
 
     private static void tellWhatStays(PrintWriter out, ClusterRun run, Holdings left, OptionalLong keptMs) {
         for (Collection<String> gone : List.of(left.topics(), left.groups(), left.subjects())) {
-            list(out, "still there: " + gone.size() + ", made anew meanwhile", gone);
+            list(out, "still there: " + gone.size() + ", created again meanwhile", gone);
         }
         list(
                 out,

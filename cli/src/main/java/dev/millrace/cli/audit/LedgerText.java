@@ -101,7 +101,7 @@ final class LedgerText {
             detail(
                     lines,
                     "others",
-                    "refused records that are no rollouts: " + reasons(balance.otherDeadLetters()),
+                    "refused records that are not rollouts: " + reasons(balance.otherDeadLetters()),
                     balance.otherDeadLetters().size());
         }
         detail(lines, "superseded", "in flight in an older epoch when the next began", all.superseded());

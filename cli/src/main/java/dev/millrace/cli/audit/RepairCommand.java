@@ -147,7 +147,7 @@ public final class RepairCommand implements Callable<Integer> {
                         "  ",
                         "gave up " + examined.lostBatches().size() + " batches, "
                                 + examined.lostBatches() + "; " + rollouts
-                                + " rollouts of them have left as batch-lost, and as many are released anew");
+                                + " rollouts of them have left as batch-lost, and as many are released again");
             }
             case MOVE_OFFSET -> say(out, "  ", repair.moveOffsets(examined) + " committed offsets were moved");
             case ABORT_TRANSACTION ->

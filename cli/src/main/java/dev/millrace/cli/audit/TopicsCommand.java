@@ -402,7 +402,7 @@ public final class TopicsCommand implements Runnable {
             mixinStandardHelpOptions = true,
             sortOptions = false,
             description = "Compares each topic of a run with what the run expects: partitions, replicas, retention, "
-                    + "cleanup, record size, min.insync.replicas. Prints the command that mends what differs; "
+                    + "cleanup, record size, min.insync.replicas. Prints the command that fixes each difference; "
                     + "changes nothing.",
             footer = {
                 "",

@@ -120,7 +120,7 @@ public final class ConfigCommand implements Callable<Integer> {
             try {
                 return component.getAccessor().invoke(record);
             } catch (ReflectiveOperationException e) {
-                throw new IllegalStateException(record.getClass() + " is no public configuration record", e);
+                throw new IllegalStateException(record.getClass() + " is not a public configuration record", e);
             }
         }
     }

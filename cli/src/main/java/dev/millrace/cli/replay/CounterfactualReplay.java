@@ -110,7 +110,7 @@ final class CounterfactualReplay {
         try (RewardOptions.Given given = rewards.isGiven() ? rewards.begin(replayed, err) : null) {
             if (given != null && options.live() && !given.judgesAnew()) {
                 throw new ConfigException(
-                        "--live samples rollouts anew, and a file or a topic of rewards knows the recorded ones"
+                        "--live samples new rollouts, and a file or a topic of rewards knows the recorded ones"
                                 + " alone; name a kind of reward, or a program with --rewarder, or leave out --live");
             }
             others = given;

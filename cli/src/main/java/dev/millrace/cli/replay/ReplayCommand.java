@@ -424,7 +424,7 @@ public final class ReplayCommand implements Callable<Integer> {
                     () -> {
                         err.println("interrupted: what is in " + folder + " is not whole, and its files end in "
                                 + KeptFiles.UNFINISHED + " (" + files.steps()
-                                + " batches); the next replay with this report begins them anew");
+                                + " batches); the next replay with this report starts them again");
                         err.flush();
                     },
                     "kept files");

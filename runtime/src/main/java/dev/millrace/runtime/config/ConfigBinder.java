@@ -157,7 +157,7 @@ public final class ConfigBinder {
             throw new IllegalStateException(
                     "the configuration record " + defaults.getClass() + " failed", e.getCause());
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(defaults.getClass() + " is no public configuration record", e);
+            throw new IllegalStateException(defaults.getClass() + " is not a public configuration record", e);
         }
     }
 
@@ -242,7 +242,7 @@ public final class ConfigBinder {
         try {
             return component.getAccessor().invoke(record);
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(record.getClass() + " is no public configuration record", e);
+            throw new IllegalStateException(record.getClass() + " is not a public configuration record", e);
         }
     }
 

@@ -186,7 +186,7 @@ public final class ConfigTree {
     private static int element(ArrayNode array, String name, String key) {
         int index = isIndex(name) ? Integer.parseInt(name) : Integer.MAX_VALUE;
         if (index > array.size()) {
-            throw new ConfigException(key + " is no element of a list of " + array.size() + ": " + name);
+            throw new ConfigException(key + " is not an element of a list of " + array.size() + ": " + name);
         }
         return index;
     }

@@ -52,7 +52,7 @@ public record OtlpConfig(SecretText url, Map<String, SecretText> headers, int pe
         } catch (SecretException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);
         } catch (IllegalArgumentException e) {
-            throw new ConfigException("metrics.otlp.url is no address: " + url.shown(), e);
+            throw new ConfigException("metrics.otlp.url is not a URL: " + url.shown(), e);
         }
     }
 

@@ -156,7 +156,7 @@ public final class EventFiles implements AutoCloseable {
                     alarms,
                     folder,
                     "step " + step + " and those after it are not in TensorBoard's files in " + folder + ": " + e,
-                    "make room or mend the folder; the next start of this process writes what is missing");
+                    "free space or repair the folder; the next start of this process writes what is missing");
         }
     }
 
@@ -319,7 +319,7 @@ public final class EventFiles implements AutoCloseable {
                 }
                 return NO_STEP;
             } catch (IOException e) {
-                throw new UncheckedIOException("a record with a right checksum is no event", e);
+                throw new UncheckedIOException("a record with a valid checksum is not an event", e);
             }
         }
 

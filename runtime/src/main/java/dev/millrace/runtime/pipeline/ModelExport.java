@@ -111,7 +111,7 @@ public final class ModelExport {
                     .orElseThrow(() -> new RefusedRequestException("version " + manifest.getVersion()
                             + (config.learner().lora().rank() > 0
                                     ? " is what the run's adapters are put upon, and none itself; give --version a later one"
-                                    : " is no adapter: the run trains the weights themselves (learner.lora.rank=0)")
+                                    : " is not an adapter: the run trains the weights themselves (learner.lora.rank=0)")
                             + ", or leave --adapter out"));
             String checkpoint = config.model().checkpoint();
             AdapterExport export = new AdapterExport(adapter, checkpoint);
@@ -193,7 +193,7 @@ public final class ModelExport {
         CheckpointDirectory directory = new CheckpointDirectory(path, shape.maxTensorElements(), shape.valueHead());
         try {
             if (!shapeAt(path, shape).equals(shape)) {
-                return Optional.of("at " + checkpoint + " lies a model of another shape by now");
+                return Optional.of("at " + checkpoint + " is now a model of another shape");
             }
             String found = VersionHash.of(directory, dtype);
             if (sha256.isPresent() && !sha256.get().equals(found)) {

@@ -15,7 +15,7 @@ final class JudgedRollouts {
             if (rollout.getFinishReason() == FinishReason.FAILED) {
                 throw new RefusedRequestException("a response to the prompt of group " + rollout.getGroupId()
                         + " was sampled and could not be played to its end: " + rollout.getError()
-                        + "; mend that and ask again");
+                        + "; fix that and retry");
             }
         }
         return rollouts;

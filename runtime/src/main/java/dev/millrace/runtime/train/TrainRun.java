@@ -651,7 +651,7 @@ public final class TrainRun {
             } catch (InferenceException e) {
                 throw new RefusedRequestException(
                         "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
-                                + "; mend that, or choose --device cpu",
+                                + "; fix that, or choose --device cpu",
                         e);
             }
             config.requireData();

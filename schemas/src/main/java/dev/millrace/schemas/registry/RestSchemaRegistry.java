@@ -150,7 +150,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
             }
         } catch (IllegalArgumentException e) {
             // neither the message nor the cause: both have the whole address, which may contain a password
-            throw new IllegalArgumentException("schema_registry_url is no address"
+            throw new IllegalArgumentException("schema_registry_url is not a URL"
                     + (e.getCause() instanceof URISyntaxException syntax
                             ? ": " + syntax.getReason() + " at character " + (syntax.getIndex() + 1)
                             : ""));
@@ -161,7 +161,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
     private static Schema parse(int id, JsonNode answer) {
         String type = answer.path("schemaType").asText("AVRO");
         if (!type.equals("AVRO")) {
-            throw new UnknownSchemaException(id, "is no Avro schema but " + type);
+            throw new UnknownSchemaException(id, "is not an Avro schema but " + type);
         }
         try {
             return new Schema.Parser().parse(answer.path("schema").asText());
