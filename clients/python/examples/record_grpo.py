@@ -81,7 +81,7 @@ def main():
     parser.add_argument("--bootstrap-servers", default="", help="cluster of a run, in place of a folder")
     parser.add_argument("--run", help="id of the run")
     parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--lag", type=int, default=1, help="versions by which the sampler is behind")
+    parser.add_argument("--lag", type=int, default=1, help="lag of the sampler, in versions")
     parser.add_argument("--stale-from", type=int, default=0, help="step from which on it is")
     parser.add_argument("--correction", choices=CORRECTIONS, default="truncated")
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate")

@@ -206,7 +206,7 @@ def refuse(at: Tuple[str, int], error: KafkaError) -> None:
     if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
         return
     if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-        raise Missing(f"{at[0]}-{at[1]} no longer has what is asked for: retention has removed it, or the log was cut off "
+        raise Missing(f"{at[0]}-{at[1]} no longer has the requested records: retention has removed it, or the log was cut off "
                       f"({error.str()})")
     if error.fatal() or not error.retriable():
         raise Unreachable(f"{at[0]}-{at[1]} cannot be read: {error.str()}")

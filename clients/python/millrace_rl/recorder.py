@@ -35,7 +35,7 @@ _NUMBERS = ("reward", "advantage", "temperature", "greedy_reward", "age_ms")
 _TEXTS = ("group", "id", "finish_reason")
 _KNOWN = {"prompt_tokens", "turn_rewards", "reward_components", "version", *_PER_TOKEN, *_NUMBERS, *_TEXTS}
 _NEEDED = ("mask", "behavior_log_probs", "proximal_log_probs", "reward")
-_MASK = "mask must be 0 or 1 for each response token, of which there is at least one"
+_MASK = "mask must be 0 or 1 for each response token, and there must be one"
 #: a log-prob of a certain token may exceed 0 by rounding
 _ROUNDING = 1e-5
 
@@ -124,8 +124,8 @@ class Recorder:
                 return
             with self._changed:
                 if self._bytes + step.bytes > self._most:
-                    raise Refused(f"{step.bytes} bytes do not fit beside the {self._bytes} that are not written yet, and max_pending_mb allows "
-                                  f"{self._most}; raise it, or see why writing is slow")
+                    raise Refused(f"{step.bytes} bytes do not fit: {self._bytes} are not written yet, and max_pending_mb allows {self._most}; "
+                                  f"raise it, or find out why writing is slow")
                 self._pending.append(step)
                 self._bytes += step.bytes
                 if self._writer is None:

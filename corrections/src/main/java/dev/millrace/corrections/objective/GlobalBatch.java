@@ -41,7 +41,7 @@ public record GlobalBatch(double tokens, double sequences, int shards) {
         }
         if (counted == 0) {
             throw new IllegalArgumentException("no trained token in the batch: a mean over no " + what
-                    + " has no value; skip the batch, or give the " + what + " of the whole of which this is a part");
+                    + " has no value; skip the batch, or give the " + what + " of the whole batch");
         }
         return counted;
     }

@@ -81,7 +81,7 @@ public record EngineConfig(
     private static void requireEmpty(String key, String value) {
         if (!value.isEmpty()) {
             throw new IllegalArgumentException(key + " is for engines that ask for it, and this one does not: '" + value
-                    + "'; set engine.kind to vllm or sglang as it is meant, or leave " + key + " out");
+                    + "'; set engine.kind to vllm or sglang, or leave " + key + " out");
         }
     }
 
@@ -148,8 +148,7 @@ public record EngineConfig(
         }
         if (sampling.getKeepSamplingMask() || sampling.getTopLogProbs() > 0) {
             return Optional.of((sampling.getKeepSamplingMask() ? "keep_sampling_mask" : "top_log_probs")
-                    + " must be left out with engine.kind=" + name()
-                    + ", of which nothing is recorded but the sampled token");
+                    + " must be left out with engine.kind=" + name() + ", which records only the sampled token");
         }
         if (logProbs == EngineLogProbs.RAW && sampling.getTemperature() != 1) {
             return Optional.of(

@@ -35,7 +35,8 @@ public record ModelSizes(long weights, long optimizer) {
         if (size.isAdapter()) {
             return Optional.of(String.format(
                     Locale.ROOT,
-                    "%,d parameters, of which adapters train %,d in their place, so: version 0 is %,d MB, once, and every other %.1f MB whole, every %dth;"
+                    "%,d parameters, and adapters train %,d instead, so: version 0 is %,d MB, once, and every other"
+                            + " %.1f MB whole, every %dth;"
                             + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of the one and %s of the other; a scorer keeps %d"
                             + " versions; each copy of the merged weights is %,d MB, the base of the adapters %,d"
                             + " MB in a process, and this JVM has at most"

@@ -161,7 +161,7 @@ final class EvaluationOutputs implements AutoCloseable {
                     best.getRewardLow());
             add(
                     "millrace.evaluator.evaluations.since.best",
-                    "evaluations of later versions, of which none was better",
+                    "evaluations of later versions, none of them better",
                     "evaluation/evaluations_since_best",
                     (double) standing.sinceBest());
             add(
@@ -194,7 +194,7 @@ final class EvaluationOutputs implements AutoCloseable {
             add(
                     "millrace.evaluator.difficulty.prompts",
                     tags,
-                    "prompts of which such a share of the responses is correct",
+                    "prompts with this share of correct responses",
                     "evaluation/solved_" + shares + "/prompts",
                     (double) bin.getPrompts());
             add(

@@ -32,7 +32,7 @@ public final class NamedCorrections {
                 return new Alternative("none", none(ofRun));
             } catch (IllegalArgumentException e) {
                 throw new ConfigException(
-                        "--corrections none does not go with the run's objective, of which a correction is a part: "
+                        "--corrections none does not go with the run's objective, which includes a correction: "
                                 + e.getMessage() + "; --corrections ppo or grpo names a whole algorithm in its place",
                         e);
             }
