@@ -108,7 +108,8 @@ final class CommandsPage {
     /** Returns the default value if the description does not name it. */
     private static String byDefault(OptionSpec option) {
         String value = option.defaultValueString();
-        return value == null
+        return option.required()
+                        || value == null
                         || value.equals("null")
                         || value.equals("false")
                         || value.isEmpty()
