@@ -1,71 +1,81 @@
 package dev.millrace.experiments;
 
+import com.fasterxml.jackson.annotation.JsonCreator;
+import com.fasterxml.jackson.annotation.JsonValue;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.corrections.advantage.Grpo;
 import dev.millrace.corrections.algorithm.Algorithm;
-import dev.millrace.corrections.algorithm.AlgorithmBuilder;
 import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import dev.millrace.corrections.algorithm.StalenessRules;
-import dev.millrace.corrections.m2po.M2po;
-import dev.millrace.corrections.objective.Anchor;
-import dev.millrace.corrections.objective.DecoupledPpo;
-import dev.millrace.corrections.objective.PpoClip;
-import dev.millrace.corrections.vcpo.Ess;
-import dev.millrace.corrections.vcpo.Opob;
-import dev.millrace.corrections.weights.None;
-import dev.millrace.corrections.weights.Sequence;
-import dev.millrace.corrections.weights.Token;
-import java.util.Locale;
-import java.util.function.UnaryOperator;
+import dev.millrace.replay.Alternative;
+import dev.millrace.runtime.config.ConfigBinder;
+import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.report.NamedCorrections;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
- * Corrections under comparison, each as the product's own algorithm. Batch, advantage, optimizer and learning rate are
- * shared, and none limits staleness.
+ * A correction under comparison: an algorithm of the product without a limit on staleness. Batch, optimizer and learning
+ * rate are shared.
+ *
+ * @param key in file names, tables and options
  */
-public enum Correction {
+public record Correction(@JsonValue String key, String title, Algorithm algorithm) {
     /** {@code -A log π} */
-    NONE("no correction", a -> a.weights(None.defaults())),
-    /** Clipped to 1 ± 0.2 on current/behavior, dual clip at 3. */
-    PPO_CLIP(
-            "PPO clip",
-            a -> a.weights(None.defaults())
-                    .objective(new PpoClip(Anchor.BEHAVIOR, 0.2, 0.2, PpoClip.DEFAULT_CLIP_RATIO_C))),
-    /** {@code -min(ρ, 2) A log π} per token. */
-    TOKEN_TIS("token TIS", a -> a.weights(Token.defaults())),
-    /** One weight per sequence, the product of its tokens' ratios. */
-    SEQUENCE_TIS("sequence TIS", a -> a.weights(Sequence.defaults())),
-    /** AReaL's: drops tokens with ρ above 5, weighs the others by ρ, clips to 1 ± 0.2 around the proximal policy. */
-    DECOUPLED_PPO("decoupled PPO", a -> a.weights(new Token("1e-9_5.0", false)).objective(DecoupledPpo.defaults())),
-    /** {@code -ρ A log π} after the second-moment mask at 0.04; truncation never binds. */
-    M2PO("M2PO", a -> a.weights(new Token("1e8", false)).masks(M2po.defaults())),
-    /** Sequence TIS with step {@code sqrt(ESS ratio)} and the off-policy optimal baseline. */
-    VCPO("VCPO", Correction::varianceControlled),
-    /** The second-moment mask, then VCPO. */
-    M2PO_VCPO("M2PO+VCPO", a -> varianceControlled(a).masks(M2po.defaults()));
+    private static final Algorithm PLAIN = NamedAlgorithms.of("none")
+            .with(a -> a.advantage(Grpo.defaults()).staleness(new StalenessRules(Long.MAX_VALUE, 0, 0)));
 
-    private final String title;
-    private final Algorithm algorithm;
+    private static final List<Correction> ALL = read("corrections.yaml");
 
-    Correction(String title, UnaryOperator<AlgorithmBuilder> changes) {
-        this.title = title;
-        this.algorithm = NamedAlgorithms.of("none")
-                .with(a -> changes.apply(a.variant(title)
-                        .advantage(Grpo.defaults())
-                        .staleness(new StalenessRules(Long.MAX_VALUE, 0, 0))));
+    /** Of a resource, in its order. */
+    static List<Correction> read(String resource) {
+        try (InputStream in = Correction.class.getResourceAsStream(resource)) {
+            if (in == null) {
+                throw new IllegalStateException("the resource " + resource + " is missing");
+            }
+            List<Correction> all = new ArrayList<>();
+            ObjectNode tree = ConfigTree.parse(new String(in.readAllBytes(), StandardCharsets.UTF_8), resource);
+            tree.properties().forEach(each -> {
+                ObjectNode changes = (ObjectNode) each.getValue();
+                String title = changes.remove("title").textValue();
+                all.add(new Correction(each.getKey(), title, ConfigBinder.bind(PLAIN, changes)));
+            });
+            return List.copyOf(all);
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        }
     }
 
-    private static AlgorithmBuilder varianceControlled(AlgorithmBuilder a) {
-        return a.weights(Sequence.defaults()).advantage(Opob.defaults()).ess(Ess.defaults());
+    /** The corrections of {@code corrections.yaml}, in its order. */
+    public static List<Correction> all() {
+        return ALL;
     }
 
-    String title() {
-        return title;
+    /** The key. */
+    @Override
+    public String toString() {
+        return key;
     }
 
-    String key() {
-        return name().toLowerCase(Locale.ROOT);
-    }
-
-    Algorithm algorithm() {
-        return algorithm;
+    /**
+     * A correction of {@code corrections.yaml}, or what {@code --corrections} names elsewhere: a file with keys of {@code
+     * algorithm}, one of verl's presets, or an algorithm of the catalogue with its own minibatches.
+     *
+     * @throws dev.millrace.runtime.config.ConfigException if it names none of these
+     */
+    @JsonCreator
+    public static Correction of(String named) {
+        for (Correction known : ALL) {
+            if (known.key().equalsIgnoreCase(named)) {
+                return known;
+            }
+        }
+        Alternative other = NamedCorrections.parse(named, PLAIN);
+        String key = other.name().replaceFirst("\\.ya?ml$", "");
+        return new Correction(key, key, other.algorithm());
     }
 }

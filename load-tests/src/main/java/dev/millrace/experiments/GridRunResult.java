@@ -1,6 +1,5 @@
 package dev.millrace.experiments;
 
-import com.fasterxml.jackson.annotation.JsonInclude;
 import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.experiments.StepPoint.Evaluation;
 import java.util.List;
@@ -12,7 +11,6 @@ import org.jspecify.annotations.Nullable;
  * @param evaluations the first before the first step
  * @param refused the number that was not finite and ended it; null otherwise
  */
-@JsonInclude(JsonInclude.Include.NON_NULL)
 record GridRunResult(
         RunKey key,
         StalenessSettings settings,

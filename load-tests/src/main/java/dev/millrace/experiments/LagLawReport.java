@@ -1,5 +1,6 @@
 package dev.millrace.experiments;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.experiments.RunRow.Outcome;
@@ -19,12 +20,15 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.OptionalInt;
 import java.util.SplittableRandom;
 import java.util.function.Consumer;
+import java.util.function.DoubleUnaryOperator;
 import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.Collectors;
 import java.util.stream.DoubleStream;
 
@@ -41,6 +45,24 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                         .filter(row -> row.lag() > 0)
                         .map(row -> new LagLaw.Point(row.lag(), row.essRatio(), row.outcome() == Outcome.KEEPS_UP))
                         .toList()));
+    }
+
+    /**
+     * The runs of a written report.
+     *
+     * @param json a {@code lag-law.json}
+     */
+    public static LagLawReport read(Path json) throws IOException {
+        JsonNode tree = RunFiles.JSON.readTree(json.toFile());
+        tree.withObject("/settings")
+                .set("model", RunFiles.JSON.valueToTree(StalenessSettings.SMALL_MODEL)); // of every lag law
+        List<RunRow> rows = List.of(RunFiles.JSON.treeToValue(tree.path("runs"), RunRow[].class));
+        Grid grid = new Grid(
+                rows.stream().map(RunRow::lag).distinct().toList(),
+                rows.stream().map(RunRow::correction).distinct().toList(),
+                rows.stream().map(RunRow::seed).distinct().toList(),
+                RunFiles.JSON.treeToValue(tree.path("settings"), StalenessSettings.class));
+        return of(grid, rows);
     }
 
     private List<Integer> lags() {
@@ -77,6 +99,11 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                                         law.alpha().high()))
                         .sure("95 % of " + LagLaw.RESAMPLES + " resampled fits to " + law.runs() + " runs"))
                 .with(Section.of("").with(Table.of("", columns(), lags())).noting(sentences()))
+                .with(Section.of("Laws of log ESS on the same runs, each fitted by least squares")
+                        .with(Table.of("", fitColumns(), fits())))
+                .with(Section.of("Published conditions of stability: how many runs they judge as they came out")
+                        .with(Table.of("", CONDITION_COLUMNS, conditions())))
+                .with(StalenessReport.quadrants(rows))
                 .with(Section.of("ESS over lag").with(List.of(chart())));
     }
 
@@ -84,13 +111,8 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         return List.of(
                 Column.count("lag", lag -> lag),
                 Column.text("ESS ratio by seed", lag -> bySeed(lag, row -> format("%.3f", row.essRatio()))),
-                Column.significant(
-                        "second moment",
-                        2,
-                        lag -> at(lag).stream()
-                                .mapToDouble(RunRow::secondMoment)
-                                .average()
-                                .orElseThrow()),
+                Column.significant("second moment", 2, this::secondMomentAt),
+                Column.number("drift exponent", 2, this::driftExponent),
                 Column.text("last reward by seed", lag -> bySeed(lag, row -> format("%.3f", row.lastReward()))),
                 Column.text(
                         "outcome",
@@ -104,8 +126,200 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 Column.number("lag that the law gives", 0, lag -> lag == 0 ? Double.NaN : law.lagAt(essAt(lag))));
     }
 
+    /**
+     * A law of log ESS over the lag.
+     *
+     * @param parameters fitted
+     */
+    record Fit(String law, String parameters, double rSquared, double rms, List<Double> residuals) {
+
+        /** @param residuals observed less fitted log ESS, mean of the seeds at each lag */
+        static Fit of(
+                String law, String parameters, List<RunRow> stale, List<Integer> lags, DoubleUnaryOperator logEss) {
+            ToDoubleFunction<RunRow> residual = row -> Math.log(row.essRatio()) - logEss.applyAsDouble(row.lag());
+            double mean = stale.stream()
+                    .mapToDouble(row -> Math.log(row.essRatio()))
+                    .average()
+                    .orElseThrow();
+            double squares = stale.stream()
+                    .mapToDouble(row -> Math.pow(residual.applyAsDouble(row), 2))
+                    .average()
+                    .orElseThrow();
+            double variance = stale.stream()
+                    .mapToDouble(row -> Math.pow(Math.log(row.essRatio()) - mean, 2))
+                    .average()
+                    .orElseThrow();
+            return new Fit(
+                    law,
+                    parameters,
+                    1 - squares / variance,
+                    Math.sqrt(squares),
+                    lags.stream()
+                            .map(lag -> stale.stream()
+                                    .filter(row -> row.lag() == lag)
+                                    .mapToDouble(residual)
+                                    .average()
+                                    .orElseThrow())
+                            .toList());
+        }
+    }
+
+    private List<RunRow> stale() {
+        return rows.stream().filter(row -> row.lag() > 0).toList();
+    }
+
+    private List<Integer> staleLags() {
+        return lags().stream().filter(lag -> lag > 0).toList();
+    }
+
+    List<Fit> fits() {
+        List<RunRow> stale = stale();
+        List<Integer> lags = staleLags();
+        double[][] points = stale.stream()
+                .map(row -> new double[] {row.lag(), Math.log(row.essRatio())})
+                .toArray(double[][]::new);
+        double meanLag = Arrays.stream(points).mapToDouble(p -> p[0]).average().orElseThrow();
+        double mean = Arrays.stream(points).mapToDouble(p -> p[1]).average().orElseThrow();
+        double slope = Arrays.stream(points)
+                        .mapToDouble(p -> (p[0] - meanLag) * (p[1] - mean))
+                        .sum()
+                / Arrays.stream(points)
+                        .mapToDouble(p -> Math.pow(p[0] - meanLag, 2))
+                        .sum();
+        double eta = grid.settings().learningRate();
+        double kappa = Arrays.stream(points)
+                        .mapToDouble(p -> -p[1] * Math.pow(eta * p[0], 2))
+                        .sum()
+                / Arrays.stream(points)
+                        .mapToDouble(p -> Math.pow(eta * p[0], 4))
+                        .sum();
+        double c = Math.exp(Arrays.stream(points)
+                .mapToDouble(p -> Math.log(p[0]) - p[1])
+                .average()
+                .orElseThrow());
+        return List.of(
+                Fit.of(
+                        "L = c ESS^alpha",
+                        format("c %.3g", law.c().value())
+                                + format(", alpha %.3g", law.alpha().value()),
+                        stale,
+                        lags,
+                        lag -> Math.log(lag / law.c().value()) / law.alpha().value()),
+                Fit.of(
+                        "ESS = a exp(-b L)",
+                        format("a %.3g", Math.exp(mean - slope * meanLag)) + format(", b %.3g", -slope),
+                        stale,
+                        lags,
+                        lag -> mean + slope * (lag - meanLag)),
+                Fit.of(
+                        "L = c ESS, conjecture 5 of the survey at equality",
+                        format("c %.3g", c),
+                        stale,
+                        lags,
+                        lag -> Math.log(lag / c)),
+                Fit.of(
+                        "-log ESS = k (eta L)^2, from the bias of order eta L of arXiv 2607.01083",
+                        format("k %.3g", kappa),
+                        stale,
+                        lags,
+                        lag -> -kappa * Math.pow(eta * lag, 2)));
+    }
+
+    private List<Column<Fit>> fitColumns() {
+        List<Column<Fit>> columns = new ArrayList<>(List.of(
+                Column.text("law", Fit::law),
+                Column.text("parameters", Fit::parameters),
+                Column.number("R^2", 2, Fit::rSquared),
+                Column.number("RMS residual", 2, Fit::rms)));
+        for (int i = 0; i < staleLags().size(); i++) {
+            int at = i;
+            columns.add(Column.number(
+                    "residual at " + staleLags().get(i),
+                    2,
+                    fit -> fit.residuals().get(at)));
+        }
+        return columns;
+    }
+
+    /**
+     * A condition {@code value <= bound} for a run to keep up.
+     *
+     * @param right runs that it judges as they came out, at the bound
+     */
+    record Condition(String name, String bound, long right, int runs) {
+
+        /** At a given bound. */
+        static Condition at(String name, double bound, List<RunRow> stale, ToDoubleFunction<RunRow> value) {
+            return new Condition(name, format("%.3g", bound), right(bound, stale, value), stale.size());
+        }
+
+        /** At the best bound: the greatest value of a run such that most runs are judged rightly. */
+        static Condition best(String name, List<RunRow> stale, ToDoubleFunction<RunRow> value) {
+            double bound = stale.stream()
+                    .mapToDouble(value)
+                    .boxed()
+                    .max(Comparator.<Double>comparingLong(at -> right(at, stale, value))
+                            .thenComparing(at -> -at))
+                    .orElseThrow();
+            double next = stale.stream()
+                    .mapToDouble(value)
+                    .filter(at -> at > bound)
+                    .min()
+                    .orElse(Double.POSITIVE_INFINITY);
+            return new Condition(
+                    name,
+                    format("%.3g", bound) + format(" to %.3g, fitted", next),
+                    right(bound, stale, value),
+                    stale.size());
+        }
+
+        private static long right(double bound, List<RunRow> stale, ToDoubleFunction<RunRow> value) {
+            return stale.stream()
+                    .filter(row -> (value.applyAsDouble(row) <= bound) == (row.outcome() == Outcome.KEEPS_UP))
+                    .count();
+        }
+    }
+
+    private static final List<Column<Condition>> CONDITION_COLUMNS = List.of(
+            Column.text("keeps up if", Condition::name),
+            Column.text("bound", Condition::bound),
+            Column.count("right", Condition::right),
+            Column.count("runs", Condition::runs));
+
+    List<Condition> conditions() {
+        double eta = grid.settings().learningRate();
+        ToDoubleFunction<RunRow> perEss = row -> row.lag() / row.essRatio();
+        return List.of(
+                Condition.at("L / ESS at most c of the survey, ESS a ratio", 50, stale(), perEss),
+                Condition.at(
+                        "L / ESS at most c of the survey, ESS in sequences",
+                        50,
+                        stale(),
+                        row -> row.lag() / (row.essRatio() * grid.settings().batchSequences())),
+                Condition.best("L / ESS at most c, ESS a ratio", stale(), perEss),
+                Condition.best("eta L at most R / G, arXiv 2607.01083", stale(), row -> eta * row.lag()),
+                Condition.best("L at most a constant: the control", stale(), RunRow::lag));
+    }
+
     private String bySeed(int lag, Function<RunRow, String> value) {
         return at(lag).stream().map(value).collect(Collectors.joining(" / "));
+    }
+
+    private double secondMomentAt(int lag) {
+        return at(lag).stream().mapToDouble(RunRow::secondMoment).average().orElseThrow();
+    }
+
+    /** b of {@code sqrt(second moment) ~ L^b} from the next smaller lag on; 1 where drift is of order eta L. */
+    double driftExponent(int lag) {
+        OptionalInt smaller = staleLags().stream()
+                .mapToInt(Integer::intValue)
+                .filter(other -> other < lag)
+                .max();
+        return smaller.isEmpty()
+                ? Double.NaN
+                : Math.log(secondMomentAt(lag) / secondMomentAt(smaller.getAsInt()))
+                        / 2
+                        / Math.log(lag / (double) smaller.getAsInt());
     }
 
     private double essAt(int lag) {
@@ -158,6 +372,8 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         all.set("law", new ObjectMapper().valueToTree(law));
         all.put("supported", law.isSupported());
         all.put("verdict", law.verdict());
+        all.set("fits", new ObjectMapper().valueToTree(fits()));
+        all.set("conditions", new ObjectMapper().valueToTree(conditions()));
         Report report = report();
         try (ReportFolder files = ReportFolder.begin(directory, FILES)) {
             files.write("lag-law.html", ReportPage.of(report));

@@ -1,23 +1,39 @@
 package dev.millrace.experiments;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.databind.DeserializationFeature;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.module.SimpleModule;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.runtime.config.ConfigBinder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /** Finished runs, one file each under {@code runs/}, whole or absent. Thread-safe if no two threads write one run. */
 public final class RunFiles {
     /** Unknown fields are refused: the experiments' decoders have plain positions. */
-    private static final ObjectMapper JSON = new ObjectMapper()
+    static final ObjectMapper JSON = new ObjectMapper()
+            .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
             .registerModule(new SimpleModule().addAbstractTypeMapping(RopeScaling.class, RopeScaling.None.class));
+
+    /** A run's file, whose name is the key. */
+    @JsonInclude(JsonInclude.Include.NON_NULL)
+    private record Saved(
+            StalenessSettings settings,
+            ObjectNode algorithm,
+            List<StepPoint> points,
+            List<Evaluation> evaluations,
+            @Nullable String refused) {}
 
     private final Path directory;
     private final StalenessSettings settings;
@@ -46,12 +62,14 @@ public final class RunFiles {
         if (!Files.exists(file)) {
             return Optional.empty();
         }
-        GridRunResult result = JSON.readValue(file.toFile(), GridRunResult.class);
-        if (!result.settings().equals(settings)) {
-            throw new RefusedRequestException(file + " was run under other settings, " + result.settings()
-                    + ", than are asked for now, " + settings + "; give the same ones, or another --report");
+        Saved run = JSON.readValue(file.toFile(), Saved.class);
+        String algorithm = algorithm(key).toString();
+        if (!run.settings().equals(settings) || !run.algorithm().toString().equals(algorithm)) {
+            throw new RefusedRequestException(file + " was run under other settings, " + run.settings() + " and "
+                    + run.algorithm() + ", than are asked for now, " + settings + " and " + algorithm
+                    + "; give the same ones, or another --report");
         }
-        return Optional.of(result);
+        return Optional.of(new GridRunResult(key, settings, run.points(), run.evaluations(), run.refused()));
     }
 
     /**
@@ -80,7 +98,13 @@ public final class RunFiles {
     }
 
     void write(GridRunResult result) throws IOException {
-        WholeFile.write(file(result.key()), beside -> JSON.writeValue(beside.toFile(), result));
+        Saved run = new Saved(
+                result.settings(), algorithm(result.key()), result.points(), result.evaluations(), result.refused());
+        WholeFile.write(file(result.key()), beside -> JSON.writeValue(beside.toFile(), run));
+    }
+
+    private static ObjectNode algorithm(RunKey key) {
+        return ConfigBinder.unbind(key.correction().algorithm());
     }
 
     private Path file(RunKey key) {

@@ -6,6 +6,7 @@ import dev.millrace.replay.Collapse;
 import dev.millrace.report.Column;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.OptionalInt;
 import java.util.function.ToDoubleFunction;
 import java.util.function.ToLongFunction;
@@ -19,11 +20,12 @@ import org.jspecify.annotations.Nullable;
  * {@value #MARGIN} below the least of its seed's on-policy runs, else it is <em>behind</em>. Last rewards are means of
  * {@value #LAST} evaluations.
  *
- * <p>Drift (ESS, second moment, KL) is the median over a window: the {@value #BEFORE} steps before the fall of a
+ * <p>Drift (ESS, second moment, KL, total variation, χ²) is the median over a window: the {@value #BEFORE} steps before the fall of a
  * collapsed run; otherwise the steps at whole lag until the task was learnt; without such a step, all steps.
  *
  * @param collapsedAt step of the first evaluation below half; -1 if it did not collapse
  * @param reached step of the first evaluation with reward {@value #LEARNT}; -1 if none
+ * @param tv null in rows written before it was recorded, as is chiSquare
  * @param masked mean share of sampled tokens without gradient
  * @param clipped mean share of trained tokens with a clipped objective
  * @param starved steps without a token to train on; null if not recorded
@@ -44,6 +46,8 @@ record RunRow(
         double essRatio,
         double secondMoment,
         double kl,
+        @Nullable Double tv,
+        @Nullable Double chiSquare,
         double masked,
         double clipped,
         double stepScale,
@@ -97,6 +101,8 @@ record RunRow(
                 median(window, StepPoint::essRatio),
                 median(window, StepPoint::secondMoment),
                 median(window, StepPoint::kl),
+                median(window, StepPoint::tv),
+                median(window, StepPoint::chiSquare),
                 mean(run.points(), StepPoint::maskedFraction),
                 mean(run.points(), StepPoint::clipFraction),
                 mean(run.points(), StepPoint::stepScale),
@@ -166,6 +172,8 @@ record RunRow(
             Column.number("ess_ratio", 6, RunRow::essRatio),
             Column.number("second_moment", 6, RunRow::secondMoment),
             Column.number("kl", 6, RunRow::kl),
+            Column.number("tv", 6, row -> Objects.requireNonNullElse(row.tv(), Double.NaN)),
+            Column.number("chi_square", 6, row -> Objects.requireNonNullElse(row.chiSquare(), Double.NaN)),
             Column.number("masked", 6, RunRow::masked),
             Column.number("clipped", 6, RunRow::clipped),
             Column.number("step_scale", 6, RunRow::stepScale),

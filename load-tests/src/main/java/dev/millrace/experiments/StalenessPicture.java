@@ -6,6 +6,7 @@ import dev.millrace.report.Picture;
 import dev.millrace.report.Report;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
+import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -43,10 +44,10 @@ public record StalenessPicture(List<Row> rows) {
             try {
                 rows[i - 1] = new Row(
                         Integer.parseInt(cells[columns[0]]),
-                        Correction.valueOf(cells[columns[1]].toUpperCase(Locale.ROOT)),
+                        Correction.of(cells[columns[1]]),
                         Double.parseDouble(cells[columns[2]]),
                         Double.parseDouble(cells[columns[3]]));
-            } catch (IllegalArgumentException | ArrayIndexOutOfBoundsException e) {
+            } catch (IllegalArgumentException | ArrayIndexOutOfBoundsException | ConfigException e) {
                 throw new IllegalArgumentException(
                         csv + ", line " + (i + 1) + ", is no run: " + lines.get(i) + " (" + e.getMessage() + ")", e);
             }
@@ -102,7 +103,7 @@ public record StalenessPicture(List<Row> rows) {
 
     private double mean(Correction correction, int lag, ToDoubleFunction<Row> value) {
         return rows.stream()
-                .filter(row -> row.correction() == correction && row.lag() == lag)
+                .filter(row -> row.correction().equals(correction) && row.lag() == lag)
                 .mapToDouble(value)
                 .average()
                 .orElseThrow();

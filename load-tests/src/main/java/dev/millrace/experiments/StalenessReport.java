@@ -2,6 +2,7 @@ package dev.millrace.experiments;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.corrections.diagnostics.TreeBounds;
 import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.report.Axis;
@@ -35,7 +36,7 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /** Results of a grid: a row per run, tables, curves, steps and evaluations as CSV. A function of the runs. */
-public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> rows) {
+public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> rows, CollapseAlarm alarm) {
     private static final List<String> FILES = List.of(
             "staleness.html", "tables.md", "summary.json", "runs.csv", "steps.csv", "evaluations.csv", "staleness.png");
 
@@ -54,6 +55,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
             step("ess_ratio", StepPoint::essRatio),
             step("second_moment", StepPoint::secondMoment),
             step("kl", StepPoint::kl),
+            step("tv", StepPoint::tv),
+            step("chi_square", StepPoint::chiSquare),
             step("masked", StepPoint::maskedFraction),
             step("clipped", StepPoint::clipFraction),
             step("step_scale", StepPoint::stepScale),
@@ -93,7 +96,7 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                                     && other.key().seed() == run.key().seed())
                             .toList()));
         }
-        return new StalenessReport(grid, runs, rows);
+        return new StalenessReport(grid, runs, rows, CollapseAlarm.of(runs));
     }
 
     /**
@@ -106,7 +109,9 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         try (ReportFolder files = ReportFolder.begin(directory, FILES)) {
             files.write("staleness.html", ReportPage.of(report));
             files.write("tables.md", ReportText.markdown(report));
-            files.write("summary.json", summary(grid, rows).toPrettyString());
+            ObjectNode summary = summary(grid, rows);
+            summary.set("alarm", new ObjectMapper().valueToTree(alarm));
+            files.write("summary.json", summary.toPrettyString());
             files.write("runs.csv", RunRow.COLUMNS, rows);
             files.write(
                     "steps.csv",
@@ -148,6 +153,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                         .with(table(StalenessReport::drift)))
                 .with(Section.of("Starved: steps that had no token to train on, of all seeds.")
                         .with(table(StalenessReport::starved)))
+                .with(quadrants(rows))
+                .with(alarm.section())
                 .with(Section.of("Reward of the policy, mean of the seeds").with(charts()));
     }
 
@@ -190,11 +197,49 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         grid.lags()
                 .forEach(lag -> columns.add(Column.text("lag " + lag, correction -> {
                     List<RunRow> seeds = rows.stream()
-                            .filter(row -> row.correction() == correction && row.lag() == lag)
+                            .filter(row -> row.correction().equals(correction) && row.lag() == lag)
                             .toList();
                     return seeds.isEmpty() ? "not run" : cell.apply(seeds);
                 })));
         return Table.of("", columns, grid.corrections());
+    }
+
+    /** Outcomes of the stale runs by total variation, which bounds the bias of token weights, and χ², the variance of sequence weights. */
+    static Section quadrants(List<RunRow> rows) {
+        double tv = Math.sqrt(TreeBounds.DEFAULT.driftingKl() / 2); // by Pinsker's inequality
+        double ess = TreeBounds.DEFAULT.lowSampleSize();
+        List<RunRow> known =
+                rows.stream().filter(row -> row.lag() > 0 && row.tv() != null).toList();
+        if (known.isEmpty()) {
+            return Section.of("TV × χ²: not recorded in these runs.");
+        }
+        Map<String, List<RunRow>> quadrants = new LinkedHashMap<>();
+        for (String name : List.of("low, low", "high, low", "low, high", "high, high")) {
+            quadrants.put(name, new ArrayList<>());
+        }
+        known.forEach(row -> quadrants
+                .computeIfAbsent(
+                        (Objects.requireNonNull(row.tv()) > tv ? "high, " : "low, ")
+                                + (row.essRatio() < ess ? "high" : "low"),
+                        none -> new ArrayList<>())
+                .add(row));
+        List<Column<Map.Entry<String, List<RunRow>>>> columns =
+                new ArrayList<>(List.of(Column.text("TV, χ²", Map.Entry::getKey)));
+        for (RunRow.Outcome outcome : RunRow.Outcome.values()) {
+            columns.add(Column.count(
+                    outcome.name().toLowerCase(Locale.ROOT).replace('_', ' '),
+                    each -> each.getValue().stream()
+                            .filter(row -> row.outcome() == outcome)
+                            .count()));
+        }
+        return Section.of(String.format(
+                        Locale.ROOT,
+                        "TV × χ² (medians as above): stale runs by TV per token, high above %.2f, and χ² of sequences, high"
+                                + " above %.0f (ESS ratio below %.1f).",
+                        tv,
+                        1 / ess - 1,
+                        ess))
+                .with(Table.of("", columns, quadrants.entrySet()));
     }
 
     private static String reward(List<RunRow> seeds) {
@@ -242,7 +287,7 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
 
     private Series curve(int lag, Correction correction) {
         List<GridRunResult> seeds = runs.stream()
-                .filter(run -> run.key().lag() == lag && run.key().correction() == correction)
+                .filter(run -> run.key().lag() == lag && run.key().correction().equals(correction))
                 .toList();
         TreeSet<Long> steps = new TreeSet<>();
         seeds.forEach(run -> run.evaluations().forEach(evaluation -> steps.add(evaluation.step())));
@@ -266,7 +311,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 lags.stream().mapToDouble(Integer::doubleValue).toArray(),
                 lags.stream()
                         .mapToDouble(lag -> rows.stream()
-                                .filter(row -> row.lag() == lag && row.correction() == correction)
+                                .filter(row ->
+                                        row.lag() == lag && row.correction().equals(correction))
                                 .mapToDouble(RunRow::essRatio)
                                 .average()
                                 .orElse(Double.NaN))

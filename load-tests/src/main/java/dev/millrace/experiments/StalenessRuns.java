@@ -48,6 +48,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.DoubleConsumer;
 import java.util.stream.LongStream;
 
 /**
@@ -68,7 +69,7 @@ public final class StalenessRuns {
 
     GridRunResult run(RunKey key) {
         TrainedPolicy start = warmStarts.computeIfAbsent(key.seed(), this::warmStart);
-        IncSeries series = new IncSeries(settings, key.seed());
+        PromptSeries series = new PromptSeries(new IncPrompts(settings.digits()).task(), settings, key.seed());
         List<StepPoint> points = new ArrayList<>();
         List<Evaluation> evaluations = new ArrayList<>();
         String refused = null;
@@ -94,9 +95,9 @@ public final class StalenessRuns {
     }
 
     private TrainedPolicy warmStart(long seed) {
-        IncSeries series = new IncSeries(settings, seed);
+        PromptSeries series = new PromptSeries(new IncPrompts(settings.digits()).task(), settings, seed);
         Weights current = Weights.random(settings.model(), seed);
-        try (LaggedStep step = new LaggedStep(series, settings, Correction.NONE)) {
+        try (LaggedStep step = new LaggedStep(series, settings, Correction.of("none"))) {
             AdamW optimizer = step.newOptimizer();
             for (int t = 0; t < settings.warmUpSteps(); t++) {
                 step.take(t, t, current, t, current, optimizer);
@@ -116,14 +117,14 @@ public final class StalenessRuns {
         private static final Clock NO_TIME = Clock.fixed(Instant.EPOCH, ZoneOffset.UTC);
         private static final int TOKEN_BUDGET = 4096;
 
-        private final IncSeries series;
+        private final PromptSeries series;
         private final RolloutSampler sampler;
         private final ScoringSession scoring;
         private final GivenRollouts trajectories;
         private final DirectBatches batches;
         private final BatchOptimizer optimizer;
 
-        LaggedStep(IncSeries series, StalenessSettings settings, Correction correction) {
+        LaggedStep(PromptSeries series, StalenessSettings settings, Correction correction) {
             DecoderShape shape = settings.model();
             this.series = series;
             Engine engine = Engine.cpu();
@@ -166,13 +167,12 @@ public final class StalenessRuns {
          * @param step version of {@code current}
          */
         StepPoint take(long batchId, long step, Weights behavior, long behaviorVersion, Weights current, AdamW adamW) {
-            List<Rollout> rollouts = sampler.sample(series.batch(batchId), behavior, behaviorVersion);
-            ScoredRollouts scored = ScoredRollouts.of(rollouts, scoring, current);
-            List<Trajectory> made = trajectories.make(scored, step);
-            LearnerBatch batch = batches.make(batchId, made, step);
+            Sampled sampled = sample(batchId, step, behavior, behaviorVersion, current);
+            ScoredRollouts scored = sampled.scored();
+            TrainingBatch training = batch(batchId, sampled, step);
+            LearnerBatch batch = training.batch();
             Drift drift = Drift.of(scored);
-            StepReport report =
-                    optimizer.train(TrainingBatch.of(batch, made), step, ControlState.initial(), current, adamW);
+            StepReport report = optimizer.train(training, step, ControlState.initial(), current, adamW);
             return new StepPoint(
                     step,
                     oldestVersion(batch),
@@ -181,6 +181,8 @@ public final class StalenessRuns {
                     drift.essRatio(),
                     drift.secondMoment(),
                     drift.kl(),
+                    drift.tv(),
+                    drift.chiSquare(),
                     1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
                     metric(report, "clip_fraction"),
                     batch.getStepScale(),
@@ -189,17 +191,41 @@ public final class StalenessRuns {
                     report.tokensTrained() == 0);
         }
 
+        /** Rollouts of behavior, scored by current, and as trajectories. */
+        record Sampled(ScoredRollouts scored, List<Trajectory> trajectories) {}
+
+        /** As {@link #take}, but changes nothing. */
+        Sampled sample(long batchId, long step, Weights behavior, long behaviorVersion, Weights current) {
+            ScoredRollouts scored = ScoredRollouts.of(
+                    sampler.sample(series.batch(batchId), behavior, behaviorVersion), scoring, current);
+            return new Sampled(scored, trajectories.make(scored, step));
+        }
+
+        TrainingBatch batch(long batchId, Sampled sampled, long step) {
+            return TrainingBatch.of(batches.make(batchId, sampled.trajectories(), step), sampled.trajectories());
+        }
+
+        BatchOptimizer optimizer() {
+            return optimizer;
+        }
+
         private static long weighed(LearnerBatch batch) {
-            long weighed = 0;
+            long[] weighed = new long[1];
+            forEachWeight(batch, weight -> weighed[0] += weight > 0 ? 1 : 0);
+            return weighed[0];
+        }
+
+        /** Of every token that is left. */
+        static void forEachWeight(LearnerBatch batch, DoubleConsumer taker) {
             for (BatchEntry entry : batch.getEntries()) {
                 ByteBuffer weights = Objects.requireNonNull(entry.getWeights(), "direct batches have weights");
                 ByteBuffer mask = entry.getMask();
                 for (int t = 0; entry.getTrainedTokens() > 0 && t < PackedFloats.length(weights); t++) {
-                    boolean isLeft = mask == null || PackedMask.get(mask, t) == 1;
-                    weighed += isLeft && PackedFloats.get(weights, t) > 0 ? 1 : 0;
+                    if (mask == null || PackedMask.get(mask, t) == 1) {
+                        taker.accept(PackedFloats.get(weights, t));
+                    }
                 }
             }
-            return weighed;
         }
 
         private static long oldestVersion(LearnerBatch batch) {
@@ -256,20 +282,26 @@ public final class StalenessRuns {
      * @param essRatio {@code (Σ w)² / (n Σ w²)} of raw sequence weights current/behavior
      * @param secondMoment mean of {@code (log ρ)²} per token
      * @param kl mean of {@code -log ρ} per token
+     * @param tv mean of {@code |ρ - 1| / 2}: estimates the total variation from behavior per token
+     * @param chiSquare mean of {@code ρ²}, less 1: estimates the χ² divergence from behavior per token
      */
-    private record Drift(double essRatio, double secondMoment, double kl) {
+    record Drift(double essRatio, double secondMoment, double kl, double tv, double chiSquare) {
 
         static Drift of(ScoredRollouts scored) {
             TokenBatch tokens = scored.tokens();
             LogRatio ratio = LogRatio.anchor(scored.current(), scored.behavior());
             double squares = 0;
             double sum = 0;
+            double distance = 0;
+            double power = 0;
             for (int s = 0; s < tokens.sequenceCount(); s++) {
                 for (int t = tokens.start(s); t < tokens.end(s); t++) {
                     if (tokens.isTrained(t)) {
                         double logRatio = ratio.finiteAt(tokens, s, t);
                         squares += logRatio * logRatio;
                         sum += logRatio;
+                        distance += Math.abs(Math.expm1(logRatio));
+                        power += Math.expm1(2 * logRatio);
                     }
                 }
             }
@@ -277,23 +309,25 @@ public final class StalenessRuns {
                     EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio))
                             .ratio(),
                     squares / tokens.trainedTokens(),
-                    -sum / tokens.trainedTokens());
+                    -sum / tokens.trainedTokens(),
+                    distance / 2 / tokens.trainedTokens(),
+                    power / tokens.trainedTokens());
         }
     }
 
-    /** Prompt requests of the task {@code inc}: a function of seed and ordinal. Immutable. */
-    private static final class IncSeries {
+    /** Prompt requests of a task: a function of seed and ordinal. Immutable. */
+    static final class PromptSeries {
         /** Not a training seed. */
         private static final long EVALUATION_SEED = Long.MIN_VALUE;
 
+        private final Task task;
         private final StalenessSettings settings;
         private final long seed;
-        private final Task task;
 
-        IncSeries(StalenessSettings settings, long seed) {
+        PromptSeries(Task task, StalenessSettings settings, long seed) {
+            this.task = task;
             this.settings = settings;
             this.seed = seed;
-            this.task = new IncPrompts(settings.digits()).task();
         }
 
         Task task() {

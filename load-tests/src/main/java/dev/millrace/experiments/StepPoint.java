@@ -12,6 +12,8 @@ import org.jspecify.annotations.Nullable;
  * @param essRatio of raw sequence weights current/behavior
  * @param secondMoment mean squared token log ratio current/behavior
  * @param kl estimate of KL(behavior ‖ current) per token
+ * @param tv estimate of the total variation of behavior and current per token
+ * @param chiSquare estimate of χ²(current ‖ behavior) per token
  * @param maskedFraction sampled tokens masked or weighed 0
  * @param clipFraction trained tokens with a clipped objective
  * @param stepScale factor on the learning rate
@@ -27,6 +29,8 @@ record StepPoint(
         double essRatio,
         double secondMoment,
         double kl,
+        double tv,
+        double chiSquare,
         double maskedFraction,
         double clipFraction,
         double stepScale,

@@ -59,6 +59,75 @@ class LagLawTest {
         assertThat(law.verdict()).contains("less than 0.8 of the variance");
     }
 
+    /** The second moment is the lag's square. */
+    private static RunRow row(int lag, double logEss, RunRow.Outcome outcome) {
+        return new RunRow(
+                lag,
+                Correction.of("sequence_tis"),
+                1,
+                outcome,
+                0,
+                0,
+                0,
+                0,
+                -1,
+                -1,
+                Math.exp(logEss),
+                lag * lag,
+                0,
+                null,
+                null,
+                0,
+                0,
+                1,
+                1,
+                null,
+                null);
+    }
+
+    private static LagLawReport report(RunRow... rows) {
+        return LagLawReport.of(
+                new Grid(
+                        List.of(0, 1, 2, 4),
+                        List.of(Correction.of("sequence_tis")),
+                        List.of(1L),
+                        new StalenessSettings(StalenessSettings.SMALL_MODEL, 2, 16, 4, 0.5, 2, 8, 4, 8)),
+                List.of(rows));
+    }
+
+    @Test
+    void shouldFitThePublishedLawsToTheSamePoints() { // -log ESS = (0.5 L)^2
+        LagLawReport report = report(
+                row(1, -0.25, RunRow.Outcome.KEEPS_UP),
+                row(2, -1, RunRow.Outcome.KEEPS_UP),
+                row(4, -4, RunRow.Outcome.BEHIND));
+        List<LagLawReport.Fit> fits = report.fits();
+
+        assertThat(report.driftExponent(1)).isNaN();
+        assertThat(report.driftExponent(4)).isCloseTo(1, within(1e-12));
+
+        assertThat(fits.get(3).rSquared()).isCloseTo(1, within(1e-12));
+        assertThat(fits.get(3).parameters()).isEqualTo("k 1.00");
+        assertThat(fits.get(3).residuals())
+                .allSatisfy(residual -> assertThat(residual).isCloseTo(0, within(1e-12)));
+        // by hand: the line through (1, -1/4), (2, -1), (4, -4) has slope -9/7 and passes through (7/3, -7/4)
+        assertThat(fits.get(1).residuals().get(0)).isCloseTo(-0.25 + 1.75 - 9 / 7.0 * 4 / 3, within(1e-12));
+        assertThat(fits.get(2).rSquared()).as("ESS does not grow with the lag").isNegative();
+    }
+
+    @Test
+    void shouldCountTheRunsThatAConditionJudgesRightly() { // L / ESS: 1, 4, 8; in sequences of 16: 1/16, 1/4, 1/2
+        List<LagLawReport.Condition> conditions = report(
+                        row(1, 0, RunRow.Outcome.KEEPS_UP),
+                        row(2, -Math.log(2), RunRow.Outcome.KEEPS_UP),
+                        row(4, -Math.log(2), RunRow.Outcome.BEHIND))
+                .conditions();
+
+        assertThat(conditions).extracting(LagLawReport.Condition::right).containsExactly(2L, 2L, 3L, 3L, 3L);
+        assertThat(conditions.get(2).bound()).isEqualTo("4.00 to 8.00, fitted");
+        assertThat(conditions.get(3).bound()).isEqualTo("1.00 to 2.00, fitted");
+    }
+
     @Test
     void shouldRefuseWhatNoLineCanBeHeldAgainst() {
         assertThatThrownBy(() -> LagLaw.fit(List.of(new Point(1, 0.9, true), new Point(10, 0.5, true))))

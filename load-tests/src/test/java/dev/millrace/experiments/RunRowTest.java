@@ -28,9 +28,23 @@ class RunRowTest {
         }
         for (int t = 0; t < 20 * (rewards.length - 1); t++) {
             points.add(new StepPoint(
-                    t, Math.max(0, t - lag), Math.min(t, lag), 0.5, t / 1000.0, t / 100.0, 0, 0.25, 0, 1, 2, 1, t < 3));
+                    t,
+                    Math.max(0, t - lag),
+                    Math.min(t, lag),
+                    0.5,
+                    t / 1000.0,
+                    t / 100.0,
+                    0,
+                    t / 2000.0,
+                    t / 200.0,
+                    0.25,
+                    0,
+                    1,
+                    2,
+                    1,
+                    t < 3));
         }
-        return new GridRunResult(new RunKey(lag, Correction.NONE, 1), SETTINGS, points, evaluations, refused);
+        return new GridRunResult(new RunKey(lag, Correction.of("none"), 1), SETTINGS, points, evaluations, refused);
     }
 
     private static RunRow row(double... rewards) {
@@ -56,7 +70,9 @@ class RunRowTest {
 
         List<StepPoint> points = new ArrayList<>(run.points());
         points.set(
-                7, new StepPoint(7, 0, 7, 0.5, 0, 0, 0, 0.25, 0, 1, 2, 1, null)); // read from a file of an earlier form
+                7,
+                new StepPoint(
+                        7, 0, 7, 0.5, 0, 0, 0, 0, 0, 0.25, 0, 1, 2, 1, null)); // read from a file of an earlier form
         GridRunResult unknown = new GridRunResult(run.key(), run.settings(), points, run.evaluations(), run.refused());
         assertThat(RunRow.of(unknown, List.of(ON_POLICY)).starved()).isNull();
     }
@@ -98,14 +114,15 @@ class RunRowTest {
 
     @Test
     void shouldWriteARowPerCorrectionAndAColumnPerLag() {
-        Grid grid = new Grid(List.of(0, 64), List.of(Correction.NONE), List.of(1L, 2L), SETTINGS);
+        Grid grid = new Grid(List.of(0, 64), List.of(Correction.of("none")), List.of(1L, 2L), SETTINGS);
         List<RunRow> rows = List.of(
                 RunRow.of(ON_POLICY, List.of(ON_POLICY)),
                 RunRow.of(ON_POLICY, List.of(ON_POLICY)),
                 row(0.4, 0.6, 0.8, 0.7, 0.3, 0.3, 0.3, 0.3),
                 row(0.4, 0.4, 0.4, 0.9, 0.5, 0.5, 0.5, 0.5));
 
-        assertThat(ReportText.markdown(new StalenessReport(grid, List.of(), rows).report()))
+        assertThat(ReportText.markdown(
+                        new StalenessReport(grid, List.of(), rows, CollapseAlarm.of(List.of())).report()))
                 .contains("""
             | correction    | lag 0   | lag 64  |
             | ------------- | ------- | ------- |
@@ -114,6 +131,10 @@ class RunRowTest {
             | correction    | lag 0        | lag 64       |
             | ------------- | ------------ | ------------ |
             | no correction | 0.03 / 0.295 | 0.07 / 0.665 |
-            """);
+            """)
+                .as("TV 0.03, ESS 0.07: one run behind, one collapsed")
+                .containsPattern("\\| low, high +\\| +0 +\\| +1 +\\| +1 +\\|")
+                .containsPattern("\\| high, high +\\| +0 +\\| +0 +\\| +0 +\\|")
+                .contains("0 of 0 stale runs fall");
     }
 }

@@ -74,12 +74,20 @@ abstract class GridCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
         }
-        PrintWriter out = spec.commandLine().getOut();
         RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
         if (!noRuns) {
-            new GridRunner(new StalenessRuns(grid.settings()), files, parallel, out).run(grid);
+            new GridRunner(
+                            new StalenessRuns(grid.settings()),
+                            files,
+                            parallel,
+                            spec.commandLine().getOut())
+                    .run(grid);
         }
-        Report made = reporting.write(StalenessReport.of(grid, files.readAll(grid)));
+        return show(reporting.write(StalenessReport.of(grid, files.readAll(grid))), report);
+    }
+
+    final int show(Report made, Path report) {
+        PrintWriter out = spec.commandLine().getOut();
         out.println();
         ReportText.lines(made).forEach(out::println);
         out.println("written to " + report);

@@ -3,6 +3,7 @@ package dev.millrace.cli.measure;
 import dev.millrace.experiments.Correction;
 import dev.millrace.experiments.LagLawReport;
 import dev.millrace.experiments.StalenessSettings;
+import dev.millrace.report.Report;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,7 +17,7 @@ import picocli.CommandLine.Option;
         sortOptions = false,
         description = "Trains the task inc under one correction at exact lags, from one warm start per seed, "
                 + "and records each run's effective sample size. Fits L = c ESS^alpha with confidence intervals "
-                + "and reports whether the runs support it. Runs are those of 'experiment staleness' with a "
+                + "and two published laws, and reports whether the runs support them. Runs are those of 'experiment staleness' with a "
                 + "lower learning rate.",
         footer = {
             "",
@@ -40,8 +41,11 @@ public final class LagLawCommand extends GridCommand {
     @Option(
             names = "--correction",
             paramLabel = "NAME",
-            defaultValue = "SEQUENCE_TIS",
-            description = "One of ${COMPLETION-CANDIDATES} (default ${DEFAULT-VALUE}).")
+            defaultValue = "sequence_tis",
+            converter = CorrectionOption.class,
+            completionCandidates = CorrectionOption.class,
+            description =
+                    "One of ${COMPLETION-CANDIDATES}, or as in 'experiment staleness' (default ${DEFAULT-VALUE}).")
     private Correction correction;
 
     @Option(
@@ -73,13 +77,28 @@ public final class LagLawCommand extends GridCommand {
             description = "Where the runs, the table and the picture go (default ${DEFAULT-VALUE}).")
     private Path report;
 
+    @Option(
+            names = "--rows",
+            paramLabel = "FILE",
+            description = "Run nothing: fit the runs of an earlier lag-law.json again.")
+    private Path rows;
+
     @Override
     public Integer call() throws IOException, InterruptedException {
-        return run(lags, List.of(correction), this::settings, report, runs -> {
-            LagLawReport made = LagLawReport.of(runs.grid(), runs.rows());
-            made.write(report, spec.commandLine().getErr()::println);
-            return made.report();
-        });
+        if (rows != null) {
+            return show(written(LagLawReport.read(rows)), report);
+        }
+        return run(
+                lags,
+                List.of(correction),
+                this::settings,
+                report,
+                runs -> written(LagLawReport.of(runs.grid(), runs.rows())));
+    }
+
+    private Report written(LagLawReport law) throws IOException {
+        law.write(report, spec.commandLine().getErr()::println);
+        return law.report();
     }
 
     private StalenessSettings settings() {

@@ -7,7 +7,6 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -31,7 +30,7 @@ public final class StalenessCommand extends GridCommand {
             names = "--lags",
             split = ",",
             paramLabel = "K",
-            defaultValue = "0,4,16,64,256",
+            defaultValue = "0,64",
             description = "Lags in versions (default ${DEFAULT-VALUE}).")
     private List<Integer> lags;
 
@@ -39,8 +38,12 @@ public final class StalenessCommand extends GridCommand {
             names = "--corrections",
             split = ",",
             paramLabel = "NAME",
-            description = "Which to hold against each other: ${COMPLETION-CANDIDATES} (default all).")
-    private List<Correction> corrections = Arrays.asList(Correction.values());
+            converter = CorrectionOption.class,
+            completionCandidates = CorrectionOption.class,
+            description =
+                    "Corrections to compare: ${COMPLETION-CANDIDATES} (default all of these), an algorithm or preset of"
+                            + " the method catalogue, or a YAML file with keys of algorithm.")
+    private List<Correction> corrections = Correction.all();
 
     @Option(
             names = "--steps",

@@ -46,6 +46,17 @@ class LagLawCommandTest {
         assertThat(law.at("/runs")).hasSize(4);
         assertThat(ImageIO.read(report.resolve("lag-law.png").toFile()).getWidth())
                 .isGreaterThan(500);
+        String again = folder.resolve("again").toString();
+        assertThat(command.execute(
+                        "experiment",
+                        "lag-law",
+                        "--rows",
+                        report.resolve("lag-law.json").toString(),
+                        "--report",
+                        again))
+                .as(said.toString())
+                .isZero();
+        assertThat(Path.of(again, "lag-law.json")).hasSameTextualContentAs(report.resolve("lag-law.json"));
         assertThat(command.execute("experiment", "lag-law", "--lags", "1,2", "--report", report.toString()))
                 .isEqualTo(2);
         assertThat(said.toString()).contains("--lags must contain 0");

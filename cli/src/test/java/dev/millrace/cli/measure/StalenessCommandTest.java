@@ -77,15 +77,15 @@ class StalenessCommandTest {
 
         assertThat(err.toString()).isEmpty();
         assertThat(exit).isZero();
-        assertThat(out.toString()).contains("16 runs of 4 steps, 0 of them done already", "M2PO+VCPO ");
-        assertThat(Files.readAllLines(report.resolve("runs.csv"))).hasSize(1 + 16);
-        assertThat(Files.readAllLines(report.resolve("steps.csv"))).hasSize(1 + 16 * 4);
-        assertThat(Files.readAllLines(report.resolve("evaluations.csv"))).hasSize(1 + 16 * 3);
+        assertThat(out.toString()).contains("28 runs of 4 steps, 0 of them done already", "M2PO+VCPO ");
+        assertThat(Files.readAllLines(report.resolve("runs.csv"))).hasSize(1 + 28);
+        assertThat(Files.readAllLines(report.resolve("steps.csv"))).hasSize(1 + 28 * 4);
+        assertThat(Files.readAllLines(report.resolve("evaluations.csv"))).hasSize(1 + 28 * 3);
         assertThat(report.resolve("tables.md")).content().containsPattern("\\| correction +\\| lag 0 +\\| lag 2 +\\|");
         JsonNode summary =
                 new ObjectMapper().readTree(report.resolve("summary.json").toFile());
         assertThat(summary.at("/settings/batchSequences").asInt()).isEqualTo(16);
-        assertThat(summary.get("runs")).hasSize(16);
+        assertThat(summary.get("runs")).hasSize(28);
         assertThat(ImageIO.read(report.resolve("staleness.png").toFile()).getWidth())
                 .isGreaterThan(800);
     }
@@ -188,6 +188,34 @@ class StalenessCommandTest {
                         report.toString()))
                 .isEqualTo(1);
         assertThat(err.toString()).contains("lag-0.none.seed-1.json was run under other settings");
+    }
+
+    @Test
+    void shouldTakeAFileAndNotMixItWithItsEarlierForm() throws IOException {
+        Path file = folder.resolve("capped.yaml");
+        String[] command = {
+            "--lags",
+            "0",
+            "--seeds",
+            "1",
+            "--corrections",
+            file + ",gmpo,decoupled_geo_rs",
+            "--steps",
+            "2",
+            "--resume",
+            "--report",
+            folder.resolve("file").toString()
+        };
+        Files.writeString(file, "weights: {kind: token, threshold: '3'}");
+        assertThat(run(command)).as(err.toString()).isZero();
+        assertThat(folder.resolve("file/runs/lag-0.capped.seed-1.json")).exists();
+        assertThat(folder.resolve("file/runs.csv")).content().contains("0,gmpo,1,", "0,decoupled_geo_rs,1,");
+
+        Files.writeString(file, "weights: {kind: token, threshold: '4'}");
+        assertThat(run(command)).isEqualTo(1);
+        assertThat(err.toString()).contains("lag-0.capped.seed-1.json was run under other settings");
+        assertThat(run("--corrections", "nothing")).isEqualTo(2);
+        assertThat(err.toString()).contains("nothing is neither a file");
     }
 
     @Test
