@@ -11,7 +11,7 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "EXPERIMENT",
         description = "Controlled experiments: in one process, without Kafka, the same bits at every repetition.",
-        subcommands = {StalenessCommand.class, LagLawCommand.class})
+        subcommands = {StalenessCommand.class, LagLawCommand.class, LengthsCommand.class})
 public final class ExperimentCommand implements Runnable {
     @Spec
     private CommandSpec spec;

@@ -164,15 +164,19 @@ final class MethodsPage {
             absent(
                     "TV × χ² quadrant, correlation of probabilities as a meter",
                     "",
-                    "`doctor` judges by k1, k3, χ² and the correlation, each with a bound of its own; steps record the moments of the log ratio"),
+                    "`doctor` judges by k1, k3, χ² and the correlation, each with a bound of its own; `experiment staleness` counts outcomes by quadrant"),
             absent(
                     "lengths by difficulty while training",
                     "",
                     "held-out answers are binned by difficulty, `evaluate`; training groups are not"),
             absent(
-                    "conjectured laws: progress frontier over length, alarm at AUROC 0.9, bias by router flips, mismatch budget",
+                    "conjectured laws: bias by router flips, mismatch budget",
                     "surveys",
-                    "they are claims about many runs; steps record the features, `doctor mismatch` measures flips, and `experiment lag-law` fits the lag law for sequence weights"),
+                    "they are claims about many runs of large models; `doctor mismatch` measures flips and gaps"),
+            absent(
+                    "mean staleness from utilisation and queue",
+                    "Applied Compute 2026",
+                    "`experiment lag-law` sets the lag instead of waiting for one; `load-test` measures it"),
             absent(
                     "token match rate",
                     "",
