@@ -72,7 +72,7 @@ class ModelPublishIT {
 
     private static void train(String run, int maxSteps, String... more) {
         Said said = run(
-                "train --plain --set goal.mean_reward=0",
+                "train --plain --set admission.batch_sequences=32 --set topology.batch.sequences=32",
                 run,
                 Stream.concat(Stream.of("--max-steps", Integer.toString(maxSteps)), Stream.of(more))
                         .toArray(String[]::new));
