@@ -25,15 +25,15 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import picocli.CommandLine;
 
 /** A run in a folder, trained and asked about by the commands as a user types them. Its broker is up only while a command runs. */
-record RunInFolder(Path directory) {
+public record RunInFolder(Path directory) {
     private static final Duration PATIENCE = Duration.ofSeconds(90);
 
-    record Said(int status, String out, String err) {
-        String words() {
+    public record Said(int status, String out, String err) {
+        public String words() {
             return out.replaceAll("\\s+", " ");
         }
 
-        JsonNode json() throws Exception {
+        public JsonNode json() throws Exception {
             return new ObjectMapper().readTree(out);
         }
     }
@@ -52,7 +52,8 @@ record RunInFolder(Path directory) {
         return said(all);
     }
 
-    static Said said(List<String> all) {
+    /** Executes a command line in this process. */
+    public static Said said(List<String> all) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine command = Main.commandLine().setOut(new PrintWriter(out)).setErr(new PrintWriter(err));

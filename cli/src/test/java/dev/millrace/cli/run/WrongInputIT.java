@@ -2,9 +2,7 @@ package dev.millrace.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.cli.Main;
-import java.io.PrintWriter;
-import java.io.StringWriter;
+import dev.millrace.cli.audit.RunInFolder;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.channels.FileChannel;
@@ -33,7 +31,7 @@ class WrongInputIT {
     @TempDir
     private Path folder;
 
-    /** Runs {@code millrace train} with the arguments; returns its one sentence. */
+    /** Runs {@code millrace train} with the arguments in a process of its own; returns its one sentence. */
     private String refusal(int status, String... arguments) throws Exception {
         List<String> all = new ArrayList<>(List.of("train"));
         all.addAll(Arrays.asList(arguments));
@@ -41,10 +39,24 @@ class WrongInputIT {
             assertThat(process.awaitExit(TrainProcess.PATIENCE))
                     .as(process::toString)
                     .isEqualTo(status);
-            assertThat(process.err()).as(process::toString).hasSize(1);
-            assertThat(process.err().get(0)).startsWith("millrace: ");
-            return process.err().get(0).substring("millrace: ".length());
+            return sentence(process.err());
         }
+    }
+
+    /** The same in this process; {@code DIR} in the arguments is the folder, and is left out of the sentence. */
+    private String refusalHere(int status, String... arguments) {
+        List<String> all = new ArrayList<>(List.of("train"));
+        Stream.of(arguments)
+                .map(argument -> argument.replace("DIR", folder.toString()))
+                .forEach(all::add);
+        RunInFolder.Said said = RunInFolder.said(all);
+        assertThat(said.status()).as(said.toString()).isEqualTo(status);
+        return sentence(said.err().lines().toList()).replace(folder + "/", "");
+    }
+
+    private static String sentence(List<String> err) {
+        assertThat(err).singleElement().asString().startsWith("millrace: ");
+        return err.get(0).substring("millrace: ".length());
     }
 
     private static ServerSocket taken() throws Exception {
@@ -79,14 +91,9 @@ class WrongInputIT {
     @ParameterizedTest
     @MethodSource("settings")
     void shouldNameTheKeyAndWhatIsAllowed(String setting, String sentence) {
-        Path directory = folder.resolve("r");
-        StringWriter err = new StringWriter();
-        int status = Main.commandLine()
-                .setErr(new PrintWriter(err))
-                .execute("train", "--run-dir", directory.toString(), "--set", setting); // as in a process of its own
-        assertThat(status).isEqualTo(MISTAKEN);
-        assertThat(err.toString().lines()).containsExactly("millrace: " + sentence);
-        assertThat(directory).doesNotExist();
+        assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--set", setting))
+                .isEqualTo(sentence);
+        assertThat(folder.resolve("r")).doesNotExist();
     }
 
     @Test
@@ -98,7 +105,8 @@ class WrongInputIT {
 
     @Test
     void shouldSayThatAConfigurationIsNotThere() throws Exception {
-        assertThat(refusal(MISTAKEN, "--config", "none.yaml")).isEqualTo("there is no configuration file none.yaml");
+        assertThat(refusalHere(MISTAKEN, "--config", "DIR/none.yaml"))
+                .isEqualTo("there is no configuration file none.yaml");
     }
 
     @Test
@@ -108,7 +116,7 @@ class WrongInputIT {
             assertThat(refusal(FAILED, "--run-dir", "r", "--set", "broker.port=" + port))
                     .isEqualTo("the broker cannot listen on 127.0.0.1:" + port
                             + ": Address already in use; set broker.port to another number, or to 0 for any free one");
-            assertThat(refusal(FAILED, "--run-dir", "r", "--metrics-port", Integer.toString(port)))
+            assertThat(refusalHere(FAILED, "--run-dir", "DIR/r", "--metrics-port", Integer.toString(port)))
                     .isEqualTo("port " + port
                             + " on loopback is taken; give --metrics-port another one, or 0 for any free one");
         }
@@ -122,7 +130,7 @@ class WrongInputIT {
     void shouldNameTheOptionOfTrainWhereThePortOfThePageIsTaken() throws Exception {
         try (ServerSocket socket = taken()) {
             int port = socket.getLocalPort();
-            assertThat(refusal(FAILED, "--run-dir", "r", "--view", Integer.toString(port)))
+            assertThat(refusalHere(FAILED, "--run-dir", "DIR/r", "--view", Integer.toString(port)))
                     .isEqualTo(
                             "port " + port + " on loopback is taken; give --view another one, or 0 for any free one");
         }
@@ -134,10 +142,17 @@ class WrongInputIT {
         try (ServerSocket socket = taken()) {
             port = socket.getLocalPort();
         }
-        assertThat(refusal(FAILED, "--bootstrap-servers", "127.0.0.1:" + port, "--set", "topics.timeout_ms=3000"))
+        assertThat(refusalHere(
+                        FAILED,
+                        "--run-dir",
+                        "DIR/r",
+                        "--bootstrap-servers",
+                        "127.0.0.1:" + port,
+                        "--set",
+                        "topics.timeout_ms=3000"))
                 .startsWith("no broker answers at bootstrap_servers=127.0.0.1:" + port
                         + " within timeout_ms=3000; start it, or correct the address");
-        assertThat(refusal(FAILED, "--bootstrap-servers", "no-port"))
+        assertThat(refusalHere(FAILED, "--run-dir", "DIR/r", "--bootstrap-servers", "no-port"))
                 .startsWith("cannot connect to bootstrap_servers=no-port: Invalid url");
     }
 
@@ -146,12 +161,12 @@ class WrongInputIT {
         Files.writeString(folder.resolve("file"), "x");
         Files.createDirectories(folder.resolve("thesis"));
         Files.writeString(folder.resolve("thesis/chapter.tex"), "important");
-        assertThat(refusal(FAILED, "--run-dir", "file"))
+        assertThat(refusalHere(FAILED, "--run-dir", "DIR/file"))
                 .isEqualTo("file is a file; give --run-dir a new or empty folder, or one of an earlier run");
-        assertThat(refusal(FAILED, "--run-dir", "file/below"))
+        assertThat(refusalHere(FAILED, "--run-dir", "DIR/file/below"))
                 .isEqualTo(
                         "cannot use file/below as run directory (Not a directory); give --run-dir a folder that can be written");
-        assertThat(refusal(FAILED, "--run-dir", "thesis"))
+        assertThat(refusalHere(FAILED, "--run-dir", "DIR/thesis"))
                 .isEqualTo("thesis is not empty and holds no run (it has no config.yaml); "
                         + "give --run-dir a new or empty folder, or one of an earlier run");
         assertThat(folder.resolve("thesis")).isDirectoryNotContaining("glob:**lock");
@@ -160,7 +175,7 @@ class WrongInputIT {
     @Test
     void shouldSayBeforeTheRunThatItsSummaryCannotBeWritten() throws Exception {
         Files.writeString(folder.resolve("file"), "x");
-        assertThat(refusal(FAILED, "--run-dir", "r", "--summary", "file/s.json"))
+        assertThat(refusalHere(FAILED, "--run-dir", "DIR/r", "--summary", "DIR/file/s.json"))
                 .startsWith("cannot write the summary to ")
                 .endsWith("give --summary a file that can be written");
         assertThat(folder.resolve("r")).doesNotExist();
@@ -184,11 +199,11 @@ class WrongInputIT {
         Path directory = Files.createDirectories(folder.resolve("r"));
         byte[] begun = "run:\n  id: r\n".getBytes(StandardCharsets.UTF_8);
         Files.write(directory.resolve("config.yaml"), begun);
-        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--set", "model.layers=3"))
+        assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--set", "model.layers=3"))
                 .isEqualTo(
                         "model.layers is 2 in r/config.yaml and 3 is "
                                 + "asked for; it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
-        assertThat(refusal(MISTAKEN, "--run-dir", "r", "--seed", "9"))
+        assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--seed", "9"))
                 .startsWith("run.seed is 1 in r/config.yaml and 9 is asked for;");
         assertThat(directory.resolve("config.yaml"))
                 .as("what the run was begun with")
