@@ -63,7 +63,13 @@ import picocli.CommandLine.Spec;
                 + "throughput, latency and the three lags, with the stock client as baseline. A workload with a "
                 + "section 'closed' runs the real roles, synchronously and asynchronously, and reports reward "
                 + "over time.",
-        subcommands = {TopologyCommand.class, ReplayRateCommand.class, GatewayLoadCommand.class, RepeatCommand.class},
+        subcommands = {
+            TopologyCommand.class,
+            ReplayRateCommand.class,
+            GrowthCommand.class,
+            GatewayLoadCommand.class,
+            RepeatCommand.class
+        },
         footer = {
             "",
             "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."

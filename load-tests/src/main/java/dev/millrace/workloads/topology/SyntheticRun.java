@@ -42,6 +42,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Topics, encoded records and producers of one synthetic run. Every measurement has its own. Thread-safe. */
 public final class SyntheticRun implements AutoCloseable {
+    /** Default of a broker's {@code transaction.max.timeout.ms}. */
+    private static final int LONGEST_TRANSACTION_MS = 900_000;
+
     private final RunLog log;
     private final LogConnection connection;
     private final SyntheticRecords records;
@@ -83,7 +86,22 @@ public final class SyntheticRun implements AutoCloseable {
 
     /** Idempotent, in requests of up to 256 KiB. The caller closes it. */
     public Producer<byte[], byte[]> producer(int lingerMs) {
-        Map<String, Object> settings = new HashMap<>();
+        return producer(lingerMs, Map.of());
+    }
+
+    /** The same, for transactions as long as a broker's default allows, one producer at a time. */
+    Producer<byte[], byte[]> transactionalProducer(int lingerMs) {
+        return producer(
+                lingerMs,
+                Map.of(
+                        ProducerConfig.TRANSACTIONAL_ID_CONFIG,
+                        connection.scoped("load"),
+                        ProducerConfig.TRANSACTION_TIMEOUT_CONFIG,
+                        LONGEST_TRANSACTION_MS));
+    }
+
+    private Producer<byte[], byte[]> producer(int lingerMs, Map<String, Object> more) {
+        Map<String, Object> settings = new HashMap<>(more);
         settings.put(ProducerConfig.ACKS_CONFIG, "all");
         settings.put(ProducerConfig.LINGER_MS_CONFIG, lingerMs);
         settings.put(ProducerConfig.BATCH_SIZE_CONFIG, 256 << 10);

@@ -221,7 +221,7 @@ public final class Throughput {
     }
 
     /** Bytes per topic on the brokers' disks, compressed, every replica counted. */
-    private static final class LogBytes {
+    static final class LogBytes {
         private LogBytes() {}
 
         static Map<String, Long> byTopic(Map<String, Object> client) throws InterruptedException {

@@ -1,0 +1,111 @@
+package dev.millrace.cli.measure;
+
+import dev.millrace.cli.TypedCommand;
+import dev.millrace.report.ReportText;
+import dev.millrace.runtime.RefusedRequestException;
+import dev.millrace.workloads.Goal;
+import dev.millrace.workloads.JsonFile;
+import dev.millrace.workloads.Scratch;
+import dev.millrace.workloads.topology.GrowthBenchmark;
+import dev.millrace.workloads.topology.GrowthBenchmark.Dimension;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** {@code millrace load-test growth}: what a rollout costs the topology as the load grows. */
+@Command(
+        name = "growth",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = "Measures the processor time and the bytes on the log of a rollout over rollouts, partitions, "
+                + "instances and response tokens, one at a time, on its own broker, and fits an exponent to each.",
+        footer = {
+            "",
+            "Takes a quarter of an hour or so. Figures for millrace plan. Exit codes: 0 no cost grows beyond its bound; "
+                    + "1 one does."
+        })
+public final class GrowthCommand implements Callable<Integer> {
+    /** Exit status if a cost grows. */
+    private static final int GROWS = 1;
+
+    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where growth.json goes.")
+    private Path report;
+
+    @Option(
+            names = "--rollouts",
+            paramLabel = "N",
+            split = ",",
+            defaultValue = "1024,10240,102400",
+            description = "Sizes of the backlog, in whole batches, up to 1000000 (default: ${DEFAULT-VALUE}).")
+    private List<Integer> rollouts;
+
+    @Option(
+            names = "--partitions",
+            paramLabel = "N",
+            split = ",",
+            defaultValue = "1,4,16,64",
+            description = "Partitions of rollouts and scores (default: ${DEFAULT-VALUE}).")
+    private List<Integer> partitions;
+
+    @Option(
+            names = "--instances",
+            paramLabel = "N",
+            split = ",",
+            defaultValue = "1,2,4",
+            description = "Instances of the topology, of one thread each (default: ${DEFAULT-VALUE}).")
+    private List<Integer> instances;
+
+    @Option(
+            names = "--tokens",
+            paramLabel = "N",
+            split = ",",
+            defaultValue = "128,512,2048,8192,32768",
+            description = "Lengths of responses; longer ones have smaller backlogs (default: ${DEFAULT-VALUE}).")
+    private List<Integer> tokens;
+
+    @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each point (default: 3).")
+    private int repetitions = 3;
+
+    @Spec
+    private CommandSpec spec;
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        GrowthBenchmark.Plan plan;
+        try {
+            plan = new GrowthBenchmark.Plan(
+                    Map.of(
+                            Dimension.ROLLOUTS,
+                            rollouts,
+                            Dimension.PARTITIONS,
+                            partitions,
+                            Dimension.INSTANCES,
+                            instances,
+                            Dimension.RESPONSE_TOKENS,
+                            tokens),
+                    repetitions);
+        } catch (IllegalArgumentException e) {
+            throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
+        }
+        PrintWriter out = spec.commandLine().getOut();
+        GrowthBenchmark.Report measured;
+        try (Scratch scratch = Scratch.make()) {
+            measured = new GrowthBenchmark(plan, scratch.directory(), line -> {
+                        out.println(line);
+                        out.flush();
+                    })
+                    .run(TypedCommand.of(spec));
+        }
+        JsonFile.write(report.resolve("growth.json"), measured);
+        ReportText.lines(GrowthBenchmark.page(measured)).forEach(out::println);
+        out.flush();
+        return measured.goals().stream().allMatch(Goal::holds) ? 0 : GROWS;
+    }
+}
