@@ -36,7 +36,7 @@ final class CommandList implements IHelpSectionRenderer {
                         "broker",
                         "acls",
                         "topics"));
-        GROUPS.put("Measure and prove", List.of("load-test", "bench", "experiment", "conformance"));
+        GROUPS.put("Measure and prove", List.of("load-test", "plan", "bench", "experiment", "conformance"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }
 

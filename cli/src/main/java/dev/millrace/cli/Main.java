@@ -19,6 +19,7 @@ import dev.millrace.cli.correct.CorrectCommand;
 import dev.millrace.cli.measure.ConformanceCommand;
 import dev.millrace.cli.measure.ExperimentCommand;
 import dev.millrace.cli.measure.LoadTestCommand;
+import dev.millrace.cli.measure.PlanCommand;
 import dev.millrace.cli.model.BenchCommand;
 import dev.millrace.cli.model.ModelCommand;
 import dev.millrace.cli.replay.ExportCommand;
@@ -85,6 +86,7 @@ import picocli.CommandLine.Model.UsageMessageSpec;
             ImportCommand.class,
             ReplayCommand.class,
             LoadTestCommand.class,
+            PlanCommand.class,
             BenchCommand.class,
             ConfigCommand.class,
             PluginsCommand.class,

@@ -6,7 +6,9 @@ import com.fasterxml.jackson.databind.SerializationFeature;
 import com.fasterxml.jackson.databind.json.JsonMapper;
 import dev.millrace.report.WholeFile;
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 
 /** Records as JSON in snake case. */
@@ -28,6 +30,20 @@ public final class JsonFile {
     }
 
     public static <T> T read(Path file, Class<T> type) throws IOException {
-        return MAPPER.readValue(Files.readString(file), type);
+        return read(Files.readString(file), type);
+    }
+
+    public static <T> T read(String text, Class<T> type) throws IOException {
+        return MAPPER.readValue(text, type);
+    }
+
+    /** @param name of a resource beside the class */
+    public static <T> T read(Class<?> beside, String name, Class<T> type) throws IOException {
+        try (InputStream resource = beside.getResourceAsStream(name)) {
+            if (resource == null) {
+                throw new NoSuchFileException(name);
+            }
+            return MAPPER.readValue(resource, type);
+        }
     }
 }

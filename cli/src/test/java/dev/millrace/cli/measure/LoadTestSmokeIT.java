@@ -17,6 +17,7 @@ import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedRun;
 import dev.millrace.workloads.closed.GatewayBenchmark;
+import dev.millrace.workloads.topology.GrowthBenchmark;
 import dev.millrace.workloads.topology.ReplayBenchmark;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -311,6 +312,49 @@ class LoadTestSmokeIT {
                         .singleElement()
                         .satisfies(of -> requirePositive(
                                 of.topology(), of.asRecorded(), of.corrections(), of.threeCorrections()));
+            }
+            case "growth" -> {
+                measure(
+                        "growth",
+                        "--rollouts",
+                        "256",
+                        "--partitions",
+                        "1,2",
+                        "--instances",
+                        "1",
+                        "--tokens",
+                        "128",
+                        "--repetitions",
+                        "2",
+                        "--report",
+                        report);
+                Path figures = Path.of(report, "growth.json");
+                GrowthBenchmark.Report measured = JsonFile.read(figures, GrowthBenchmark.Report.class);
+                assertThat(measured.measured())
+                        .hasSize(2)
+                        .allSatisfy(at -> assertThat(at.costs()).hasSize(2).allSatisfy(cost -> {
+                            assertThat(cost.processorMicros()).isPositive().isFinite();
+                            assertThat(cost.seconds()).isPositive().isFinite();
+                            assertThat(cost.log().rollouts()).isGreaterThan(128);
+                            assertThat(cost.log().scores()).isPositive();
+                            assertThat(cost.log().trajectories()).isPositive();
+                            assertThat(cost.log().batches()).isPositive();
+                        }));
+                assertThat(measured.growth())
+                        .hasSize(2)
+                        .allSatisfy(over -> assertThat(over.fit().exponent()).isFinite());
+                assertThat(run(
+                                List.of(0),
+                                "plan",
+                                "--generators",
+                                "8",
+                                "--tokens-per-second",
+                                "1000",
+                                "--policies",
+                                "1",
+                                "--from",
+                                figures.toString()))
+                        .contains("topology instances", "response tokens 512, measured 128");
             }
             case "gateway" -> {
                 measure(
