@@ -1,25 +1,40 @@
 package dev.millrace.docs.reference;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.report.ReportOrigin;
 import dev.millrace.workloads.Baseline;
 import dev.millrace.workloads.Curve;
 import dev.millrace.workloads.Curve.LoadReport;
+import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.PointResult;
 import dev.millrace.workloads.PointResult.Limit;
+import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.SettingsLabel;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;
 import dev.millrace.workloads.closed.ClosedRun;
+import dev.millrace.workloads.topology.CapacityPlan;
+import dev.millrace.workloads.topology.CapacityPlan.Load;
+import dev.millrace.workloads.topology.GrowthBenchmark;
+import dev.millrace.workloads.topology.GrowthBenchmark.Cost;
+import dev.millrace.workloads.topology.GrowthBenchmark.Growth;
+import dev.millrace.workloads.topology.GrowthBenchmark.LogBytes;
+import dev.millrace.workloads.topology.GrowthBenchmark.Measured;
+import dev.millrace.workloads.topology.ReplayBenchmark;
+import dev.millrace.workloads.topology.Throughput.ThroughputCase;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
-/** The tables of {@code docs/measurements/load.md}, from the reports in {@code load-tests/results}. */
+/** The tables of figures in the documents, from the reports in {@code load-tests/results}. */
 final class LoadTables {
     private static final Path RESULTS = Path.of("..", "load-tests", "results");
     private static final List<String> OPEN =
@@ -30,17 +45,171 @@ final class LoadTables {
 
     private LoadTables() {}
 
-    /** By the name that the page's marker has. */
-    static Map<String, String> all() throws IOException {
+    /** By page, and by the name that the page's marker has. */
+    static Map<String, Map<String, String>> all() throws IOException {
+        GrowthBenchmark.Report growth =
+                JsonFile.read(RESULTS.resolve("growth").resolve("growth.json"), GrowthBenchmark.Report.class);
         return Map.of(
-                "knees",
-                knees(),
-                "saturation",
-                saturation(),
-                "fixed rates",
-                fixedRates(),
-                "closed loops",
-                closedLoops());
+                "measurements/load.md",
+                Map.of(
+                        "knees",
+                        knees(),
+                        "saturation",
+                        saturation(),
+                        "fixed rates",
+                        fixedRates(),
+                        "closed loops",
+                        closedLoops()),
+                "measurements/growth.md",
+                Map.of("costs", costs(growth), "exponents", exponents(growth), "origin", origin(growth.origin())),
+                "measurements/topology.md",
+                topology(),
+                "measurements/replay.md",
+                replay(),
+                "operations.md",
+                Map.of("plan", plan(CapacityPlan.of(new Load(1000, 1e6, 1, 512, 256), growth))));
+    }
+
+    private static String origin(ReportOrigin of) {
+        return Tables.head("machine", "load average at the start", "Java", "Kafka", "commit", "command")
+                + Tables.row(
+                        of.processors() + " x " + of.machine(),
+                        number(of.loadAverage(), 1),
+                        of.jvm(),
+                        String.valueOf(of.kafka()),
+                        of.commit(),
+                        Tables.code(of.command()));
+    }
+
+    private static String goals(List<Goal> goals) {
+        StringBuilder table = new StringBuilder(Tables.head("goal", "measured", "bound", ""));
+        goals.forEach(goal -> table.append(
+                Tables.row(goal.name(), goal.measured(), goal.bound(), goal.holds() ? "holds" : "**missed**")));
+        return table.toString();
+    }
+
+    private static Map<String, String> topology() throws IOException {
+        JsonNode report = JsonFile.read(RESULTS.resolve("topology.json"), JsonNode.class);
+        StringBuilder table = new StringBuilder(Tables.head(
+                "case", "copy MB/s", "topology MB/s", "rollouts/s", "topology : copy (goal 0.5)", "by processor time"));
+        for (JsonNode each : report.path("throughput")) {
+            table.append(Tables.row(
+                    as(each.path("of"), ThroughputCase.class).label(),
+                    range(each.path("copy_megabytes"), 0),
+                    range(each.path("megabytes"), 0),
+                    number(each.at("/rollouts/median").asDouble(), 0),
+                    range(each.path("ratio"), 2),
+                    range(each.path("processor_ratio"), 2)));
+        }
+        List<Goal> goals = new ArrayList<>();
+        for (JsonNode goal : report.path("goals")) {
+            goals.add(as(goal, Goal.class));
+        }
+        return Map.of(
+                "throughput",
+                table.toString(),
+                "goals",
+                goals(goals),
+                "origin",
+                origin(as(report.path("origin"), ReportOrigin.class)));
+    }
+
+    private static <T> T as(JsonNode json, Class<T> type) throws IOException {
+        return JsonFile.read(json.toString(), type);
+    }
+
+    private static String range(JsonNode sample, int decimals) throws IOException {
+        return as(sample, Sample.class).range(decimals);
+    }
+
+    private static Map<String, String> replay() throws IOException {
+        ReplayBenchmark.Report report = JsonFile.read(RESULTS.resolve("replay.json"), ReplayBenchmark.Report.class);
+        StringBuilder table = new StringBuilder(Tables.head(
+                "response tokens, rollouts",
+                "topology, rollouts/s",
+                "as recorded",
+                "corrections",
+                "three corrections",
+                "corrections : topology",
+                "three : topology",
+                "live heap at most, MB"));
+        for (ReplayBenchmark.Result each : report.results()) {
+            table.append(Tables.row(
+                    each.responseTokens() + ", " + each.rollouts(),
+                    number(each.topology().median(), 0),
+                    number(each.asRecorded().median(), 0),
+                    number(each.corrections().median(), 0),
+                    number(each.threeCorrections().median(), 0),
+                    each.ratios().corrections().range(1),
+                    each.ratios().threeCorrections().range(1),
+                    number(each.heapMegabytes().max(), 0)));
+        }
+        return Map.of("rates", table.toString(), "goals", goals(report.goals()), "origin", origin(report.origin()));
+    }
+
+    private static String costs(GrowthBenchmark.Report growth) {
+        StringBuilder table = new StringBuilder(Tables.head(
+                "varied",
+                "rollouts",
+                "partitions",
+                "instances",
+                "tokens",
+                "topology, us of processor time",
+                "broker, us",
+                "rollouts/s",
+                "kB on the log",
+                "of which rollouts, scores, trajectories"));
+        for (Measured each : growth.measured()) {
+            table.append(Tables.row(
+                    each.varied() == null ? "" : each.varied().words(),
+                    number(each.at().rollouts(), 0),
+                    number(each.at().partitions(), 0),
+                    number(each.at().instances(), 0),
+                    number(each.at().responseTokens(), 0),
+                    each.sample(Cost::processorMicros).range(0),
+                    each.sample(Cost::brokerMicros).range(0),
+                    number(
+                            each.sample(cost -> each.at().rollouts() / cost.seconds())
+                                    .median(),
+                            0),
+                    kilobytes(each, LogBytes::sum),
+                    kilobytes(each, LogBytes::rollouts) + ", " + kilobytes(each, LogBytes::scores) + ", "
+                            + kilobytes(each, LogBytes::trajectories)));
+        }
+        return table.toString();
+    }
+
+    private static String kilobytes(Measured of, ToDoubleFunction<LogBytes> bytes) {
+        return number(of.sample(cost -> bytes.applyAsDouble(cost.log())).median() / 1e3, 1);
+    }
+
+    private static String exponents(GrowthBenchmark.Report growth) {
+        StringBuilder table =
+                new StringBuilder(Tables.head("over", "cost of a rollout", "exponent", "standard error", "bound", ""));
+        for (Growth each : growth.growth()) {
+            double bound = each.dimension().bound();
+            table.append(Tables.row(
+                    each.dimension().words() + " " + number(each.least(), 0) + " to " + number(each.most(), 0),
+                    each.cost(),
+                    number(each.fit().exponent(), 3),
+                    number(each.fit().standardError(), 3),
+                    number(bound, 2),
+                    each.fit().exponent() <= bound ? "holds" : "**grows**"));
+        }
+        return table.toString();
+    }
+
+    private static String plan(CapacityPlan plan) {
+        StringBuilder table = new StringBuilder(Tables.head("", "planned", "measured", "extrapolated", "by"));
+        for (CapacityPlan.Line line : plan.lines()) {
+            table.append(Tables.row(
+                    line.what(),
+                    line.planned() + (line.unit().isEmpty() ? "" : " " + line.unit()),
+                    line.measured(),
+                    line.extrapolated(),
+                    line.by()));
+        }
+        return table.toString();
     }
 
     private static String knees() throws IOException {

@@ -8,28 +8,32 @@ import java.nio.file.Path;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 
-/** The tables of {@code docs/measurements/load.md} agree with the committed reports. */
+/** The tables of figures in the documents agree with the committed reports. */
 class LoadTablesTest {
-    private static final Path PAGE = Path.of("measurements", "load.md");
-
     @Test
     void shouldSayWhatTheReportsSay() throws IOException {
-        String page = Files.readString(PAGE);
+        for (Map.Entry<String, Map<String, String>> each : LoadTables.all().entrySet()) {
+            requireCurrent(Path.of(each.getKey()), each.getValue());
+        }
+    }
+
+    private static void requireCurrent(Path file, Map<String, String> tables) throws IOException {
+        String page = Files.readString(file);
         String written = page;
-        for (Map.Entry<String, String> table : LoadTables.all().entrySet()) {
+        for (Map.Entry<String, String> table : tables.entrySet()) {
             String marker = "<!-- table: " + table.getKey() + " -->\n\n";
             int begin = written.indexOf(marker) + marker.length();
-            assertThat(begin).as(marker).isGreaterThan(marker.length());
+            assertThat(begin).as(file + ": " + marker).isGreaterThan(marker.length());
             int end = written.indexOf("\n\n", begin) + 1;
             written = written.substring(0, begin) + table.getValue() + written.substring(end);
         }
         if (Boolean.getBoolean("millrace.write.reference")) {
-            Files.writeString(PAGE, written);
+            Files.writeString(file, written);
             return;
         }
         assertThat(page.equals(written))
                 .as(
-                        "docs/measurements/load.md is not what load-tests/results say; write it anew: ./mvnw -pl docs -am test"
+                        "docs/" + file + " is not what load-tests/results say; write it anew: ./mvnw -pl docs -am test"
                                 + " -Dtest=LoadTablesTest -Dsurefire.failIfNoSpecifiedTests=false -Dmillrace.write.reference=true")
                 .isTrue();
     }
