@@ -99,9 +99,7 @@ final class CommandsPage {
             page.append("\n[Shared](#shared-options): ").append(elsewhere).append(".\n");
         }
         if (!rows.isEmpty()) {
-            page.append('\n')
-                    .append(Tables.head("option", "meaning"))
-                    .append(rows);
+            page.append('\n').append(Tables.head("option", "meaning")).append(rows);
         }
     }
 
