@@ -95,7 +95,7 @@ class LengthGuardTest {
                 .withMessage("growth must be at least 1 and finite: 0.9");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new Surge(1.2, 0, 0.5))
-                .withMessageStartingWith("steps must be at least 1 and at most 1000");
+                .withMessageStartingWith("steps must be 1 to 1000");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new Surge(1.2, 100, 1))
                 .withMessage("scale must be above 0 and below 1: 1.0");
