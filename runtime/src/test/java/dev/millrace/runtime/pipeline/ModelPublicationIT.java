@@ -274,8 +274,12 @@ class ModelPublicationIT {
         assertThat(said.poll()).startsWith("version 1 is left out: version 1 is no longer kept");
         assertThat(json("2.json").get("base_version").isNull()).isTrue();
         assertThat(json("3.json").get("base_version").asLong()).isEqualTo(2);
-        run(publication(10, OptionalInt.empty()), 9); // the folder says where it goes on
+        run(publication(10, OptionalInt.empty()), 1); // the folder says where it continues
         assertThat(said).hasSize(2);
+        assertThatThrownBy(() -> run(publication(10, OptionalInt.empty()), 9))
+                .isInstanceOf(RefusedRequestException.class)
+                .hasMessage(folder + " goes up to version 3 and continues with the next, not with version 9;"
+                        + " leave --from-version out, or name a new folder");
     }
 
     @Test
