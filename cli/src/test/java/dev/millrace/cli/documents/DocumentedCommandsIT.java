@@ -9,9 +9,8 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.config.ConfigTree;
+import dev.millrace.runtime.rights.SecuredBroker;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -253,7 +252,7 @@ class DocumentedCommandsIT {
                 .replace("millrace view", "millrace view --port 0")
                 .replace("millrace registry", "millrace registry --port 0")
                 .replace("train --view", "train --view 0")
-                .replace("in 1 2 3 4 5;", "in 1 2;")
+                .replace("in 1 2 3 4 5;", "in 1;")
                 .replace(
                         "millrace gateway ",
                         "millrace gateway --set gateway.port=0 --set generator.id=gateway-"
@@ -261,8 +260,8 @@ class DocumentedCommandsIT {
                 .replace(" my-run ", " " + runOf(page) + " ")
                 .replace("s2-17-0-...", SESSION);
         here = PORT.matcher(here)
-                .replaceAll(
-                        port -> String.valueOf(PORTS.computeIfAbsent(page + ":" + port.group(), any -> freePort())));
+                .replaceAll(port -> String.valueOf(
+                        PORTS.computeIfAbsent(page + ":" + port.group(), any -> SecuredBroker.freePort())));
         Matcher train = TRAIN.matcher(here);
         StringBuilder small = new StringBuilder();
         while (train.find()) {
@@ -280,14 +279,6 @@ class DocumentedCommandsIT {
                                     .substring(train.group().stripTrailing().length()));
         }
         return train.appendTail(small).toString();
-    }
-
-    private static int freePort() {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
     }
 
     /** Pages that start a learner begin a run; others ask about the one that is there. */

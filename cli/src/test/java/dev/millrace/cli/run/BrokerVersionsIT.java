@@ -6,11 +6,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.cli.Main;
 import dev.millrace.cli.start.StagedRepository;
+import dev.millrace.runtime.rights.SecuredBroker;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -45,7 +44,7 @@ class BrokerVersionsIT {
                 "-XX:TieredStopAtLevel=1",
                 "-cp",
                 classPath(version));
-        String address = "127.0.0.1:" + freePort();
+        String address = "127.0.0.1:" + SecuredBroker.freePort();
         String settings = settings(address).toString();
         assertThat(start(java, "kafka.tools.StorageTool", "format", "-t", "bWlsbHJhY2UtYnJva2Vycw", "-c", settings)
                         .waitFor())
@@ -86,14 +85,8 @@ class BrokerVersionsIT {
         return StagedRepository.classPath(folder);
     }
 
-    private static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return socket.getLocalPort();
-        }
-    }
-
     private Path settings(String address) throws IOException {
-        String controller = "127.0.0.1:" + freePort();
+        String controller = "127.0.0.1:" + SecuredBroker.freePort();
         return Files.writeString(
                 folder.resolve("server.properties"), """
                 process.roles=broker,controller

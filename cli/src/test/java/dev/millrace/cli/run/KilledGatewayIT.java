@@ -18,6 +18,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.RoleThreads;
+import dev.millrace.runtime.rights.SecuredBroker;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.SessionEventKind;
@@ -26,7 +27,6 @@ import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.scorer.ScorerPurpose;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -101,7 +101,7 @@ class KilledGatewayIT {
 
     @Test
     void shouldLoseNothingThatItAcknowledged() throws Exception {
-        int port = freePort();
+        int port = SecuredBroker.freePort();
         url = "http://127.0.0.1:" + port;
         play(KILLS, (command, playing) -> killAgainAndAgain(with(command, port, "g0"), playing));
     }
@@ -109,7 +109,7 @@ class KilledGatewayIT {
     /** It continues while its place is taken, with calls of agents that it has not answered. */
     @Test
     void shouldAcknowledgeNothingThatWhoeverTookItsPlaceDoesNotKnow() throws Exception {
-        int port = freePort();
+        int port = SecuredBroker.freePort();
         url = "http://127.0.0.1:" + port;
         play(PAUSES, (command, playing) -> pauseAgainAndAgain(port, command, playing));
     }
@@ -198,7 +198,7 @@ class KilledGatewayIT {
             for (int pause = 0; pause < PAUSES; pause++) {
                 awaitProgress(gateway, playing);
                 gateway.signal("STOP");
-                int next = freePort();
+                int next = SecuredBroker.freePort();
                 boolean isMissedAtOnce = pause % 2 == 0;
                 try (TrainProcess before = gateway) {
                     gateway = TrainProcess.start(folder, with(command, next, "g" + (pause + 1) / 2));
@@ -380,12 +380,6 @@ class KilledGatewayIT {
                     .isTrue();
         }
         return records;
-    }
-
-    private static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
-        }
     }
 
     private Path prompts() throws IOException {

@@ -14,6 +14,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.RoleThreads;
+import dev.millrace.runtime.rights.SecuredBroker;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -21,7 +22,6 @@ import dev.millrace.scorer.ScorerPurpose;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -53,7 +53,7 @@ class KilledVerifierIT {
     @Test
     void shouldCostNoMoreThanWhatItCouldNotJudge() throws Exception {
         PythonInterpreter python = PythonInterpreter.with(folder, "http.server");
-        int port = freePort();
+        int port = SecuredBroker.freePort();
         MillraceConfig config = new ConfigLayers()
                 .set("run.id=judged")
                 .set("reward.kind=remote")
@@ -146,12 +146,6 @@ class KilledVerifierIT {
             assertThat(threads.failure()).isEmpty();
             assertThat(System.nanoTime()).as("waited for " + LIMIT).isLessThan(deadline);
             LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(20));
-        }
-    }
-
-    private static int freePort() throws Exception {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
         }
     }
 }

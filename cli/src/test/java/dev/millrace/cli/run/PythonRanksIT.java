@@ -12,6 +12,7 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.RoleThreads;
+import dev.millrace.runtime.rights.SecuredBroker;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TensorLocation;
@@ -20,8 +21,6 @@ import dev.millrace.scorer.ScorerPurpose;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.WeightsConfig;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
-import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.FloatBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -227,7 +226,7 @@ class PythonRanksIT {
     private static List<String> run(
             PythonInterpreter python, String broker, String name, int ranks, IntFunction<List<String>> before)
             throws Exception {
-        String port = Integer.toString(freePort());
+        String port = Integer.toString(SecuredBroker.freePort());
         List<Process> started = new ArrayList<>();
         List<String> ended = new ArrayList<>();
         try {
@@ -284,12 +283,6 @@ class PythonRanksIT {
             }
         }
         return largest;
-    }
-
-    private static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
-        }
     }
 
     private static void await(BooleanSupplier condition) {

@@ -9,11 +9,10 @@ import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
+import dev.millrace.runtime.rights.SecuredBroker;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -99,10 +98,7 @@ class SingleRoleIT {
 
     @Test
     void shouldWaitForABrokerThatIsAwayWhenItStarts() throws Exception {
-        int port;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
+        int port = SecuredBroker.freePort();
         SingleRole role = role(port);
         CompletableFuture<Boolean> ended = CompletableFuture.supplyAsync(() -> {
             try {
