@@ -252,6 +252,7 @@ class LoadTestSmokeIT {
         shortenSweep(tree);
         ObjectNode closed = tree.withObjectProperty("closed");
         closed.put("seconds", 0);
+        closed.put("limit_seconds", 1_800); // on a busy machine
         closed.put("tokens", 200);
         closed.put("over_steps", 2);
         closed.put("batch_sequences", 16);

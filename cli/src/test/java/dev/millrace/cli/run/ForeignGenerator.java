@@ -80,7 +80,9 @@ final class ForeignGenerator implements Runnable {
                                 "bootstrap.servers",
                                 bootstrapServers,
                                 "transactional.id",
-                                connection.scoped("generator-" + id)),
+                                connection.scoped("generator-" + id),
+                                "max.in.flight.requests.per.connection",
+                                1),
                         new ByteArraySerializer(),
                         new ByteArraySerializer());
                 KafkaConsumer<byte[], byte[]> prompts = new KafkaConsumer<>(

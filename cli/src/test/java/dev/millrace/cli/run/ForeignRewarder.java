@@ -45,7 +45,13 @@ final class ForeignRewarder implements Runnable {
     public void run() {
         try (LatestSchemas schemas = new LatestSchemas(registry);
                 KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
-                        Map.of("bootstrap.servers", bootstrapServers, "transactional.id", PREFIX + "rewarder-" + id),
+                        Map.of(
+                                "bootstrap.servers",
+                                bootstrapServers,
+                                "transactional.id",
+                                PREFIX + "rewarder-" + id,
+                                "max.in.flight.requests.per.connection",
+                                1),
                         new ByteArraySerializer(),
                         new ByteArraySerializer());
                 KafkaConsumer<byte[], byte[]> rollouts = new KafkaConsumer<>(

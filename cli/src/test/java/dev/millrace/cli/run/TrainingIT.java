@@ -134,7 +134,7 @@ class TrainingIT {
         HttpResponse<String> response = HttpClient.newHttpClient()
                 .send(
                         HttpRequest.newBuilder(uri)
-                                .timeout(Duration.ofSeconds(30))
+                                .timeout(Duration.ofSeconds(90))
                                 .build(),
                         HttpResponse.BodyHandlers.ofString());
         assertThat(response.statusCode()).as(uri.toString()).isEqualTo(200);

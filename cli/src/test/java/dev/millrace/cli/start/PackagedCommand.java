@@ -36,7 +36,7 @@ public final class PackagedCommand {
             "admission.batch_sequences=32",
             "--set",
             "topology.batch.sequences=32");
-    private static final long LIMIT_MINUTES = 4;
+    private static final long LIMIT_MINUTES = 15;
 
     private PackagedCommand() {}
 

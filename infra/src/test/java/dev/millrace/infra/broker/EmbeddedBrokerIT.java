@@ -225,7 +225,13 @@ class EmbeddedBrokerIT {
 
     private static KafkaProducer<String, String> producer(EmbeddedBroker broker) {
         return new KafkaProducer<>(
-                Map.of("bootstrap.servers", broker.bootstrapServers(), "transactional.id", "tx"),
+                Map.of(
+                        "bootstrap.servers",
+                        broker.bootstrapServers(),
+                        "transactional.id",
+                        "tx",
+                        "max.in.flight.requests.per.connection",
+                        1),
                 new StringSerializer(),
                 new StringSerializer());
     }
@@ -234,10 +240,10 @@ class EmbeddedBrokerIT {
         try (KafkaConsumer<String, String> consumer = consumer(broker)) {
             consumer.assign(List.of(PARTITION));
             consumer.seekToBeginning(List.of(PARTITION));
-            long end = consumer.endOffsets(List.of(PARTITION), Duration.ofSeconds(10))
+            long end = consumer.endOffsets(List.of(PARTITION), Duration.ofSeconds(90))
                     .get(PARTITION);
             List<String> values = new ArrayList<>();
-            while (consumer.position(PARTITION, Duration.ofSeconds(10)) < end) {
+            while (consumer.position(PARTITION, Duration.ofSeconds(90)) < end) {
                 consumer.poll(Duration.ofMillis(200)).forEach(record -> values.add(record.value()));
             }
             return values;

@@ -42,11 +42,11 @@ class HttpEndpointTest {
             assertThat(probed(endpoint, "/livez")).isEqualTo("200 ok\n");
             assertThat(probed(endpoint, "/readyz")).isEqualTo("503 the process is starting\n");
             Pulse learner = new Pulse(() -> 1);
-            endpoint.answer(new Probes(Map.of("learner", learner), Duration.ofSeconds(1), () -> false));
+            endpoint.answer(new Probes(Map.of("learner", learner), Duration.ofMinutes(1), () -> false));
             assertThat(probed(endpoint, "/readyz")).isEqualTo("503 learner: it is starting\n");
             learner.turn(Optional.empty());
             assertThat(probed(endpoint, "/readyz")).isEqualTo("200 ok\n");
-            endpoint.answer(new Probes(Map.of(), Duration.ofSeconds(1), () -> true));
+            endpoint.answer(new Probes(Map.of(), Duration.ofMinutes(1), () -> true));
             assertThat(probed(endpoint, "/livez")).isEqualTo("503 a role has failed; the log says which, and why\n");
         }
     }

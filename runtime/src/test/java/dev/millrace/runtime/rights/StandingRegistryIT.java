@@ -82,7 +82,7 @@ class StandingRegistryIT {
         String get(String path) throws Exception {
             HttpResponse<String> response = HTTP.send(
                     HttpRequest.newBuilder(URI.create(url() + path))
-                            .timeout(Duration.ofSeconds(30))
+                            .timeout(Duration.ofSeconds(90))
                             .build(),
                     HttpResponse.BodyHandlers.ofString());
             return response.statusCode() + " " + response.body();

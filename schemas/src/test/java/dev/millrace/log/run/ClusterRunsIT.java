@@ -75,7 +75,7 @@ class ClusterRunsIT {
             Set<String> topics, List<String> groups, List<String> groupSettings, Map<String, List<Integer>> subjects) {
         static Contents now() throws Exception {
             Map<String, List<Integer>> subjects = new TreeMap<>();
-            try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, CONFIG.schemasTopic(), 30_000)) {
+            try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, CONFIG.schemasTopic(), 90_000)) {
                 registry.contents()
                         .subjects()
                         .forEach(subject -> subjects.put(
@@ -85,15 +85,15 @@ class ClusterRunsIT {
                                         .toList()));
             }
             return new Contents(
-                    admin.listTopics().names().get(30, TimeUnit.SECONDS),
-                    admin.listGroups().all().get(30, TimeUnit.SECONDS).stream()
+                    admin.listTopics().names().get(90, TimeUnit.SECONDS),
+                    admin.listGroups().all().get(90, TimeUnit.SECONDS).stream()
                             .map(GroupListing::groupId)
                             .sorted()
                             .toList(),
                     admin
                             .listConfigResources(Set.of(ConfigResource.Type.GROUP), new ListConfigResourcesOptions())
                             .all()
-                            .get(30, TimeUnit.SECONDS)
+                            .get(90, TimeUnit.SECONDS)
                             .stream()
                             .map(ConfigResource::name)
                             .sorted()
@@ -122,7 +122,7 @@ class ClusterRunsIT {
     private static void committed(String group, String topic) throws Exception {
         admin.alterConsumerGroupOffsets(group, Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(1)))
                 .all()
-                .get(30, TimeUnit.SECONDS);
+                .get(90, TimeUnit.SECONDS);
     }
 
     /** Leftovers of a run's roles in addition to its topics and subjects. */
@@ -133,13 +133,13 @@ class ClusterRunsIT {
         transactional(topics.prefix() + "learner").close();
         admin.createTopics(List.of(new NewTopic(topics.prefix() + "topology-join-journal-changelog", 1, (short) 1)))
                 .all()
-                .get(30, TimeUnit.SECONDS);
+                .get(90, TimeUnit.SECONDS);
         admin.incrementalAlterConfigs(Map.of(
                         new ConfigResource(ConfigResource.Type.GROUP, topics.prefix() + "topology-1"),
                         List.of(new AlterConfigOp(
                                 new ConfigEntry("streams.session.timeout.ms", "46000"), AlterConfigOp.OpType.SET))))
                 .all()
-                .get(30, TimeUnit.SECONDS);
+                .get(90, TimeUnit.SECONDS);
     }
 
     @Test
@@ -169,13 +169,13 @@ class ClusterRunsIT {
                     .containsExactly("millrace.gone.learner", "millrace.gone.run.writer");
             assertThat(runs.transactionalIdsKeptMs()).hasValue(TimeUnit.DAYS.toMillis(7));
         }
-        admin.deleteConsumerGroups(List.of("millrace.gone.dashboard")).all().get(30, TimeUnit.SECONDS);
+        admin.deleteConsumerGroups(List.of("millrace.gone.dashboard")).all().get(90, TimeUnit.SECONDS);
         assertThat(Contents.now()).isEqualTo(before);
     }
 
     @Test
     void shouldKeepTheIdsOfSchemasWhenTheLastRunThatHasThemIsDeleted() throws Exception {
-        TopicsConfig own = new TopicsConfig(1, -1, -1, -1, -1, -1, -1, 1 << 20, "own_schemas", 30_000);
+        TopicsConfig own = new TopicsConfig(1, -1, -1, -1, -1, -1, -1, 1 << 20, "own_schemas", 90_000);
         RunTopics topics = new RunTopics("ids.");
         RunIdentity run = new RunIdentity("ids", 0, "default");
         RunLog.open(client, topics, run, own, "", Clock.systemUTC()).close();
@@ -183,7 +183,7 @@ class ClusterRunsIT {
         try (ClusterRuns runs = new ClusterRuns(client, own, "", LATER)) {
             assertThat(runs.delete(topics).subjects()).contains("ids.rollouts-value");
         }
-        try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, "own_schemas", 30_000)) {
+        try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, "own_schemas", 90_000)) {
             assertThat(registry.contents().subjects()).isEmpty();
             before.forEach((id, text) -> assertThat(registry.contents().schemaText(id))
                     .as("id " + id)
@@ -195,7 +195,7 @@ class ClusterRunsIT {
 
     private static Map<Integer, String> schemas(String topic) {
         Map<Integer, String> schemas = new TreeMap<>();
-        try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, topic, 30_000)) {
+        try (LogSchemaRegistry registry = LogSchemaRegistry.reading(client, topic, 90_000)) {
             registry.contents()
                     .subjects()
                     .forEach(subject -> registry.contents()
@@ -220,7 +220,7 @@ class ClusterRunsIT {
             try (KafkaProducer<byte[], byte[]> producer = transactional("alive.generator-g1")) {
                 producer.beginTransaction();
                 producer.send(new ProducerRecord<>(topics.rollouts(), new byte[1]))
-                        .get(30, TimeUnit.SECONDS);
+                        .get(90, TimeUnit.SECONDS);
                 assertThatThrownBy(() -> later.delete(topics))
                         .hasMessageContaining("is alive: a transaction of alive.generator-g1 is open;");
                 producer.abortTransaction();
@@ -282,7 +282,7 @@ class ClusterRunsIT {
                                                 log.connection().registry())
                                         .serializer()
                                         .serialize(topic, manifest)))
-                        .get(30, TimeUnit.SECONDS);
+                        .get(90, TimeUnit.SECONDS);
             }
         }
     }
@@ -312,7 +312,7 @@ class ClusterRunsIT {
         begun(outer, "outer").close();
         begun(inner, "inner").close();
         committed("outer.learner.scorer", inner.rollouts());
-        admin.deleteTopics(List.of(outer.scores())).all().get(30, TimeUnit.SECONDS);
+        admin.deleteTopics(List.of(outer.scores())).all().get(90, TimeUnit.SECONDS);
         try (ClusterRuns runs = runs(LATER)) {
             List<ClusterRun> all = runs.all();
             ClusterRun first = all.stream()
@@ -339,7 +339,7 @@ class ClusterRunsIT {
         begun(topics, "by-hand").close();
         committed("by-hand.generator", topics.prompts());
         try (ClusterRuns runs = runs(LATER)) {
-            admin.deleteTopics(runs.at(topics).holdings().topics()).all().get(30, TimeUnit.SECONDS);
+            admin.deleteTopics(runs.at(topics).holdings().topics()).all().get(90, TimeUnit.SECONDS);
             assertThat(runs.at(topics).claim()).isEmpty();
             Holdings deleted = runs.delete(topics);
             assertThat(deleted.topics()).isEmpty();
