@@ -43,8 +43,7 @@ public record LogConnection(
 
     /**
      * Settings of every producer that writes transactions. The broker refuses the first request of a transaction while the
-     * last one is still being marked, however long that takes on a busy machine; with more requests in flight, what follows
-     * would be refused as out of order, and the producer fenced.
+     * last one is still being marked; with more requests in flight, what follows would be refused as out of order.
      */
     public static final Map<String, Object> TRANSACTIONAL =
             Map.of("max.in.flight.requests.per.connection", 1, "retry.backoff.ms", 20);
