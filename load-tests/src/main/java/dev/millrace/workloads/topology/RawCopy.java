@@ -40,8 +40,10 @@ public final class RawCopy {
     private static final int LINGER_MS = 100;
     private static final int BATCH_BYTES = 256 << 10;
     private static final int MAX_POLL_RECORDS = 1000;
-    /** The client's own. */
+    /** The client's own, as is the next. */
     private static final int MAX_IN_FLIGHT = 5;
+
+    private static final int RETRY_BACKOFF_MS = 100;
 
     private static final long LIMIT_MINUTES = 10;
 
@@ -173,6 +175,7 @@ public final class RawCopy {
                 connection.producer(Map.of(
                         ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalId,
                         ProducerConfig.MAX_IN_FLIGHT_REQUESTS_PER_CONNECTION, MAX_IN_FLIGHT,
+                        ProducerConfig.RETRY_BACKOFF_MS_CONFIG, RETRY_BACKOFF_MS,
                         ProducerConfig.LINGER_MS_CONFIG, LINGER_MS,
                         ProducerConfig.BATCH_SIZE_CONFIG, BATCH_BYTES,
                         ProducerConfig.COMPRESSION_TYPE_CONFIG, compression)),
