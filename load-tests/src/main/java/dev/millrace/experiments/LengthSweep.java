@@ -65,6 +65,7 @@ public record LengthSweep(
             List.of("lengths.html", "lengths.md", "lengths.csv", "lengths.json", "lengths.png");
     private static final List<Correction> ESTIMATORS = Correction.read("lengths.yaml");
     private static final Set<String> INTERMEDIATE = Set.of("minpro", "prefix", "geometric");
+    private static final int LONGEST = 4096;
     private static final int PROMPT = 3;
     private static final int BATCH = 32;
     private static final int GROUP = 8;
@@ -72,8 +73,12 @@ public record LengthSweep(
     public LengthSweep {
         lengths = lengths.stream().sorted().distinct().toList();
         seeds = List.copyOf(seeds);
-        if (lengths.isEmpty() || lengths.get(0) < 2 || seeds.isEmpty()) {
-            throw new IllegalArgumentException("lengths must be at least 2 tokens, and a seed is needed: " + lengths);
+        if (lengths.isEmpty() || lengths.get(0) < 2 || lengths.get(lengths.size() - 1) > LONGEST || seeds.isEmpty()) {
+            throw new IllegalArgumentException(
+                    "lengths must be at least 2 and at most " + LONGEST + " tokens, and a seed is needed: " + lengths);
+        }
+        if (!(learningRate > 0 && learningRate <= 1)) {
+            throw new IllegalArgumentException("learning-rate must be above 0 and at most 1: " + learningRate);
         }
         if (lag < 1 || warmUp < 0 || batches < 2 || oracleBatches < 2) {
             throw new IllegalArgumentException("lag must be at least 1, and batches and oracle-batches at least 2: "
