@@ -31,11 +31,14 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * share: opening a transaction fences whoever was there before, so what was read stays true until either our
  * records are committed or we are fenced ourselves and begin again.
  *
- * <p>Thread-safe. Every call ends within the time limit, or throws a KafkaException that says what it waited for.
+ * <p>Thread-safe. Every call ends within the time limit, or throws a KafkaException that says what it waited for; an append that other
+ * writers come in between goes on for several limits, since on a slow machine one attempt takes a good part of one.
  */
 public final class LogTable implements AutoCloseable {
     /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
     private static final int FETCH_WAIT_MS = 10;
+    /** Limits that an append lasts while other writers come in between. */
+    private static final int LIMITS_OF_CONTENTION = 4;
 
     private final Map<String, Object> clientProperties;
     private final String topic;
@@ -98,7 +101,7 @@ public final class LogTable implements AutoCloseable {
      *     empty map writes nothing
      */
     public synchronized void append(Supplier<Map<String, byte[]>> decide) {
-        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(timeoutMs);
+        long deadline = System.nanoTime() + LIMITS_OF_CONTENTION * TimeUnit.MILLISECONDS.toNanos(timeoutMs);
         ContentionPause pause = new ContentionPause(ThreadLocalRandom.current()::nextLong);
         catchUp();
         long begun = System.nanoTime();
@@ -129,8 +132,10 @@ public final class LogTable implements AutoCloseable {
         } catch (FencedWriterException | UncertainCommitException e) { // what is there now says which
             if (System.nanoTime() - deadline > 0) {
                 throw new KafkaException(
-                        "topic " + topic + " could not be written within " + timeoutMs
-                                + " ms: other writers came in between again and again",
+                        "topic " + topic + " could not be written within " + LIMITS_OF_CONTENTION * timeoutMs + " ms: "
+                                + (e instanceof FencedWriterException
+                                        ? "other writers came in between again and again"
+                                        : "the broker did not say whether it was committed"),
                         e);
             }
             return false;
