@@ -140,7 +140,7 @@ public final class Quarantines implements AutoCloseable {
             try {
                 while (!isOver()) {
                     try {
-                        reader().follow(record -> take(record, entries, from), () -> {});
+                        reader().followAtLeisure(record -> take(record, entries, from), () -> {});
                     } catch (WakeupException e) {
                         LOG.debug("no longer followed", e); // while it read what was there
                     } catch (KafkaException | IllegalStateException e) {

@@ -53,7 +53,7 @@ public final class EpochWatch {
         try (log) {
             List<TopicPartition> partitions = log.fromBeginning(topic);
             begin = Objects.requireNonNull(log.consumer().endOffsets(partitions).get(partitions.get(0)));
-            log.follow(this::look, () -> {
+            log.followAtLeisure(this::look, () -> {
                 if (sentence != null) {
                     log.stop();
                 }

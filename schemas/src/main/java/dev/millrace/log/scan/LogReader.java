@@ -7,6 +7,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
@@ -15,6 +17,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.InterruptException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -29,6 +32,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  */
 public final class LogReader implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
+    private static final Duration LEISURE = Duration.ofMillis(250);
     /** A fetch that waits at the end of a log holds up what is asked next of the same broker, and the closing. */
     private static final int FETCH_WAIT_MS = 100;
 
@@ -43,7 +47,7 @@ public final class LogReader implements AutoCloseable {
             FETCH_WAIT_MS);
 
     private final org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer;
-    private volatile boolean stopped;
+    private final CountDownLatch stopped = new CountDownLatch(1);
 
     /** Of a run's log. */
     public LogReader(LogConnection connection) {
@@ -193,21 +197,38 @@ public final class LogReader implements AutoCloseable {
      * @param fetched called after every fetch, with or without a record
      */
     public void follow(Consumer<ConsumerRecord<byte[], byte[]>> reader, Runnable fetched) {
+        follow(reader, fetched, Duration.ZERO);
+    }
+
+    /** As {@link #follow}, a moment behind: what others write record by record is fetched a few times a second. */
+    public void followAtLeisure(Consumer<ConsumerRecord<byte[], byte[]>> reader, Runnable fetched) {
+        follow(reader, fetched, LEISURE);
+    }
+
+    private void follow(Consumer<ConsumerRecord<byte[], byte[]>> reader, Runnable fetched, Duration pause) {
         try {
-            while (!stopped) {
+            boolean isOver = isStopped();
+            while (!isOver) {
                 consumer.poll(POLL).forEach(reader);
                 fetched.run();
+                isOver = stopped.await(pause.toMillis(), TimeUnit.MILLISECONDS);
             }
         } catch (WakeupException e) {
-            if (!stopped) {
+            if (!isStopped()) {
                 throw e;
             }
+        } catch (InterruptedException e) {
+            throw new InterruptException(e);
         }
+    }
+
+    private boolean isStopped() {
+        return stopped.getCount() == 0;
     }
 
     /** Ends {@link #follow}, now or when it begins; from any thread. */
     public void stop() {
-        stopped = true;
+        stopped.countDown();
         consumer.wakeup();
     }
 
