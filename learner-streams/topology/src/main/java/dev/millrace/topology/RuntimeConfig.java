@@ -113,7 +113,7 @@ public record RuntimeConfig(
                 RebalanceProtocol.CLASSIC,
                 6_000,
                 "",
-                10_000,
+                30_000,
                 "lz4",
                 0,
                 20_000,
