@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 class AlarmsTest {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
     private static final Pattern RAISED = Pattern.compile("\\.raise\\(\\s*(\"[^\"]+\"|[\\w.()]+)\\s*,");
-    private static final Pattern LOST = Pattern.compile("new LostVersionsException\\(\\s*\"([a-z-]+)\"");
+    private static final Pattern LOST = Pattern.compile("new LostVersionsException\\(\\s*(\"[a-z-]+\"|[A-Z_]+)\\s*,");
     private static final Pattern ROW = Pattern.compile("(?m)^\\| `([a-z-]+)` \\| .* \\| .* \\| .+ \\|$");
 
     @Test
@@ -41,7 +41,7 @@ class AlarmsTest {
                 }
             }
             for (Matcher made = LOST.matcher(text); made.find(); ) {
-                names.add(made.group(1));
+                names.add(name(made.group(1), text, source));
             }
         }
         return names;
