@@ -42,9 +42,9 @@ def sampled(decoder, prompts, random):
 
 
 def train(recorder, steps, lag, stale_from=0, correction="truncated", rate=3e-3, groups=16, samples=8, seed=1):
-    """Mean reward of each step."""
+    """Mean reward of each step. In float64, so that a processor's order of sums decides no draw."""
     random = np.random.default_rng(seed)
-    weights = {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)).astype(np.float32) for name, dims in tensors(SHAPE)}
+    weights = {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)) for name, dims in tensors(SHAPE)}
     decoder, optimizer, versions, means = Decoder(SHAPE), AdamW(weights, {}, 0), [], []
     for step in range(steps):
         versions = [*versions, {name: w.copy() for name, w in weights.items()}][-1 - lag:]
@@ -58,11 +58,11 @@ def train(recorder, steps, lag, stale_from=0, correction="truncated", rate=3e-3,
         sequences = np.column_stack([prompts, answers[:, :-1]])
         width = sequences.shape[1]
         rows = (np.arange(count)[:, None] * width + np.arange(width - DIGITS, width)).reshape(-1)
-        given = weights, sequences, rows, answers.reshape(-1), np.ones(rows.size, np.float32)
+        given = weights, sequences, rows, answers.reshape(-1), np.ones(rows.size)
 
         def coefficients(log_probs):
             corrected = CORRECTIONS[correction](np.exp(log_probs - behavior.reshape(-1)))
-            return (-corrected * advantages.repeat(DIGITS) / rows.size).astype(np.float32)
+            return -corrected * advantages.repeat(DIGITS) / rows.size
 
         proximal, gradients = decoder.gradient(*given, coefficients)
         norm = optimizer.step(weights, gradients, rate)
@@ -85,9 +85,10 @@ def main():
     parser.add_argument("--stale-from", type=int, default=0, help="step from which on it is")
     parser.add_argument("--correction", choices=CORRECTIONS, default="truncated")
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate")
+    parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     with Recorder(args.bootstrap_servers, args.run, directory=args.directory) as recorder:
-        means = train(recorder, args.steps, args.lag, args.stale_from, args.correction, args.rate)
+        means = train(recorder, args.steps, args.lag, args.stale_from, args.correction, args.rate, seed=args.seed)
     for start in range(0, args.steps, 20):
         print(f"steps {start:3} to {min(start + 20, args.steps) - 1:3}  reward {np.mean(means[start:start + 20]):.2f}")
     print(f"{recorder.recorded} steps recorded, {recorder.repeated} repeated, {recorder.dropped} dropped")

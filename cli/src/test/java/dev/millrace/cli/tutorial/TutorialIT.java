@@ -1,7 +1,6 @@
 package dev.millrace.cli.tutorial;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.junit.jupiter.api.Assumptions.abort;
 
 import dev.millrace.cli.python.PythonInterpreter;
 import dev.millrace.cli.start.PackagedCommand;
@@ -20,9 +19,6 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
 class TutorialIT {
-    /** A reward between that of the page and one of a guess more often right. */
-    private static final double COLLAPSED = 0.1;
-
     private static final Path TUTORIALS = Path.of("..", "docs", "tutorials");
     /** Needs NumPy, and nothing of the others. */
     private static final String OF_PYTHON = "4-a-collapse-elsewhere.md";
@@ -66,17 +62,14 @@ class TutorialIT {
                             python.getParent() == null ? path : python.getParent() + ":" + path,
                             "PYTHONDONTWRITEBYTECODE",
                             "1"));
-            if (Files.exists(folder.resolve("collapsed")) && lastRewards("collapsed") > COLLAPSED) {
-                abort("NumPy's sums differ on this processor, and the run does not end as it does on the page");
-            }
         }
         assertThat(lastRewards("collapsed")).isLessThan(0.6 * lastRewards("corrected"));
     }
 
-    /** Mean of the recorded steps 180 to 199. */
+    /** Mean of the recorded steps 280 to 299. */
     private double lastRewards(String recorded) throws IOException {
         List<String> lines = new ArrayList<>();
-        for (int step = 180; step < 200; step++) {
+        for (int step = 280; step < 300; step++) {
             lines.addAll(Files.readAllLines(folder.resolve(recorded).resolve(step + ".jsonl")));
         }
         return lines.stream()
