@@ -4,7 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.api.catalogue.Catalogue;
 import dev.millrace.api.plugin.Plugin;
+import dev.millrace.cli.audit.RunInFolder;
 import dev.millrace.cli.start.StagedRepository;
 import dev.millrace.corrections.stage.Stage;
 import java.io.IOException;
@@ -12,7 +14,6 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -26,16 +27,16 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import javax.tools.ToolProvider;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The example plug-in as a stranger has it: built by Maven from its own pom against Millrace's artifacts, and used from its jar. */
-@Timeout(600)
+@Timeout(1200)
 class ExamplePluginIT {
     private static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
-    private static final Duration LIMIT = Duration.ofMinutes(2);
 
     @TempDir
     private static Path shared;
@@ -55,6 +56,11 @@ class ExamplePluginIT {
                 .with("corrections", Stage.class)
                 .build(project, "package");
         jar = project.resolve("target/lab-plugin-1.0.jar");
+    }
+
+    @AfterAll
+    static void removePlugins() {
+        Catalogue.install(List.of());
     }
 
     @Test
@@ -88,7 +94,7 @@ class ExamplePluginIT {
     }
 
     @Test
-    void shouldTellItsSettingsInTheReference() throws Exception {
+    void shouldTellItsSettingsInTheReference() {
         assertThat(run(0, "config", "--reference", "--plugin-path", jar.toString()))
                 .contains("## task: reverse")
                 .contains("| `length` | `3` | letters of a question, 1 to 16 |");
@@ -147,7 +153,7 @@ class ExamplePluginIT {
     }
 
     @Test
-    void shouldRefuseASettingOfThePluginInItsOwnWords() throws Exception {
+    void shouldRefuseASettingOfThePluginInItsOwnWords() {
         assertThat(refused(
                         "config", "--plugin-path", jar.toString(), "--set", "task=reverse", "--set", "task.length=17"))
                 .isEqualTo("task.length must be 1 to 16: 17");
@@ -217,19 +223,18 @@ class ExamplePluginIT {
         return Double.parseDouble(matcher.group(1));
     }
 
-    private String run(int status, String... arguments) throws Exception {
-        try (TrainProcess process = TrainProcess.start(folder, Arrays.asList(arguments))) {
-            assertThat(process.awaitExit(LIMIT)).as(process::toString).isEqualTo(status);
-            return String.join("\n", process.out());
-        }
+    private static String run(int status, String... arguments) {
+        RunInFolder.Said said = RunInFolder.said(Arrays.asList(arguments));
+        assertThat(said.status()).as(said.toString()).isEqualTo(status);
+        return said.out();
     }
 
-    private String refused(String... arguments) throws Exception {
-        try (TrainProcess process = TrainProcess.start(folder, Arrays.asList(arguments))) {
-            assertThat(process.awaitExit(LIMIT)).as(process::toString).isEqualTo(2);
-            assertThat(process.err()).as(process::toString).hasSize(1);
-            return process.err().get(0).substring("millrace: ".length());
-        }
+    private static String refused(String... arguments) {
+        RunInFolder.Said said = RunInFolder.said(Arrays.asList(arguments));
+        assertThat(said.status()).as(said.toString()).isEqualTo(2);
+        List<String> lines = said.err().lines().toList();
+        assertThat(lines).as(said.toString()).hasSize(1);
+        return lines.get(0).substring("millrace: ".length());
     }
 
     private static void copy(Path from, Path to) throws IOException {

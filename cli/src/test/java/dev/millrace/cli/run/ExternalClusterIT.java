@@ -7,6 +7,7 @@ import com.fasterxml.jackson.databind.MappingIterator;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import dev.millrace.cli.Main;
+import dev.millrace.cli.audit.RunInFolder;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.schemas.Rollout;
@@ -18,9 +19,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -36,6 +38,8 @@ import org.junit.jupiter.api.io.TempDir;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ExternalClusterIT {
     private static final int STEPS = 3;
+    private static final List<String> SMALL_BATCHES =
+            List.of("--set", "admission.batch_sequences=32", "--set", "topology.batch.sequences=32");
 
     private record Trained(String id, String prefix, int status, List<String> err, JsonNode summary) {}
 
@@ -56,11 +60,33 @@ class ExternalClusterIT {
         }
     }
 
-    private TrainProcess train(String directory, String... more) {
+    private TrainProcess train(String directory) {
         List<String> arguments = new ArrayList<>(
                 List.of("--bootstrap-servers", cluster.bootstrapServers(), "--max-steps", Integer.toString(STEPS)));
-        arguments.addAll(List.of(more));
+        arguments.addAll(SMALL_BATCHES);
         return TrainProcess.train(folder.resolve(directory), arguments.toArray(String[]::new));
+    }
+
+    /** The same in this process. */
+    private Said trainHere(String directory, long steps, String... more) {
+        List<String> arguments = new ArrayList<>(List.of(
+                "train",
+                "--plain",
+                "--run-dir",
+                folder.resolve(directory).toString(),
+                "--max-steps",
+                Long.toString(steps)));
+        arguments.addAll(SMALL_BATCHES);
+        arguments.addAll(List.of(more));
+        return millrace(arguments.toArray(String[]::new));
+    }
+
+    /** The id that a run printed. */
+    private static String id(Said said, String directory) {
+        Matcher run = Pattern.compile("run (\\S+) in \\S*/" + directory + " ")
+                .matcher(said.out().replaceAll("\\s+", " "));
+        assertThat(run.find()).as(said.toString()).isTrue();
+        return run.group(1);
     }
 
     private Trained trained(TrainProcess process, String directory) throws Exception {
@@ -144,35 +170,36 @@ class ExternalClusterIT {
     @Test
     void shouldLeaveNothingOfADeletedRunButTransactionalIds() throws Exception {
         Held before = held();
-        Trained gone;
-        try (TrainProcess process = train("gone")) {
-            gone = trained(process, "gone");
-        }
-        assertThat(held()).isNotEqualTo(before);
-        Said tried = millrace("delete", "--run", gone.id);
-        assertThat(tried.status()).as(tried.toString()).isZero();
-        assertThat(tried.out())
-                .contains("run " + gone.id + ", topics " + gone.prefix + "*")
-                .contains("\n  " + gone.prefix + "policy-versions\n")
-                .contains("\n  " + gone.prefix + "learner.owner\n")
-                .contains("\n  " + gone.prefix + "rollouts-value\n")
-                .contains("Nothing was deleted");
-        Said said = millrace("delete", "--run", gone.id, "--yes");
+        Said trained = trainHere("gone", STEPS);
+        assertThat(trained.status()).as(trained.toString()).isZero();
+        String gone = id(trained, "gone");
+        String prefix = "millrace." + gone + ".";
+        Said said = millrace("delete", "--run", gone, "--yes");
         assertThat(said.status()).as("as long as it may be alive").isEqualTo(1);
         assertThat(said.err()).contains("is alive: ", "its newest record is ");
+        assertThat(held()).isNotEqualTo(before);
+        Said tried = millrace("delete", "--run", gone);
+        assertThat(tried.status()).as(tried.toString()).isZero();
+        assertThat(tried.out())
+                .contains("run " + gone + ", topics " + prefix + "*")
+                .contains("\n  " + prefix + "policy-versions\n")
+                .contains("\n  " + prefix + "learner.owner\n")
+                .contains("\n  " + prefix + "rollouts-value\n")
+                .contains("Nothing was deleted");
         long deadline = System.nanoTime() + TrainProcess.PATIENCE.toNanos();
         while (said.status() != 0 && System.nanoTime() < deadline) {
-            said = millrace("delete", "--run", gone.id, "--yes");
+            LockSupport.parkNanos(1_000_000_000);
+            said = millrace("delete", "--run", gone, "--yes");
         }
         assertThat(said.status()).as(said.toString()).isZero();
         assertThat(said.out())
                 .contains("deleted 15 schema subjects", "7 days after its last use")
-                .contains("\n  " + gone.prefix + "learner\n")
+                .contains("\n  " + prefix + "learner\n")
                 .doesNotContain("still there");
         assertThat(held()).isEqualTo(before);
-        Said again = millrace("delete", "--run", gone.id, "--yes");
+        Said again = millrace("delete", "--run", gone, "--yes");
         assertThat(again.status()).isEqualTo(5);
-        assertThat(again.err()).contains("there is nothing of a run under the topic prefix '" + gone.prefix + "'");
+        assertThat(again.err()).contains("there is nothing of a run under the topic prefix '" + prefix + "'");
     }
 
     /** All that runs leave on the cluster, but for transactional ids. */
@@ -216,10 +243,11 @@ class ExternalClusterIT {
 
     @Test
     void shouldStopARunInOrderAndGoOnWithIt() throws Exception {
-        List<String> ofRun = List.of("--bootstrap-servers", cluster.bootstrapServers(), "--set", "run.id=asked");
-        String[] endless = Stream.concat(
-                        ofRun.stream(), Stream.of("--max-steps", "100000", "--set", "goal.mean_reward=0"))
-                .toArray(String[]::new);
+        List<String> arguments =
+                new ArrayList<>(List.of("--bootstrap-servers", cluster.bootstrapServers(), "--set", "run.id=asked"));
+        arguments.addAll(List.of("--max-steps", "100000", "--set", "goal.mean_reward=0"));
+        arguments.addAll(SMALL_BATCHES);
+        String[] endless = arguments.toArray(String[]::new);
         Path directory = folder.resolve("asked");
         try (TrainProcess process = TrainProcess.train(directory, endless)) {
             process.awaitStep(1);
@@ -252,13 +280,10 @@ class ExternalClusterIT {
         assertThat(state.path("state").asText()).isEqualTo("idle");
         long end = state.path("newest_version").asLong() + 1;
         assertThat(end).isGreaterThan(reached);
-        List<String> again = new ArrayList<>(ofRun);
-        again.addAll(List.of("--max-steps", Long.toString(end)));
-        try (TrainProcess process = TrainProcess.train(directory, again.toArray(String[]::new))) {
-            assertThat(process.awaitExit(TrainProcess.PATIENCE))
-                    .as("a request is for those that ran when it came")
-                    .isZero();
-        }
+        assertThat(trainHere("asked", end, "--set", "run.id=asked"))
+                .as("a request is for those that ran when it came")
+                .extracting(Said::status)
+                .isEqualTo(0);
     }
 
     private static Set<String> names(JsonNode topics, String prefix, String other) {
@@ -325,11 +350,8 @@ class ExternalClusterIT {
                 .startsWith(prefix + "rollouts\n  4 partitions, 1 replicas, 1 in sync, 0 bytes\n")
                 .contains("\n  retention.ms=2592000000\n");
         shouldNameWhatDiffers(prefix);
-        try (TrainProcess process = train("ready", "--set", "run.id=ready")) {
-            assertThat(trained(process, "ready").status)
-                    .as(String.join("\n", process.err()))
-                    .isZero();
-        }
+        Said trained = trainHere("ready", STEPS, "--set", "run.id=ready");
+        assertThat(trained.status()).as(trained.toString()).isZero();
         assertThat(millrace("topics", "check", "--run", "ready").status())
                 .as("nothing was made that was not there")
                 .isZero();
@@ -373,26 +395,26 @@ class ExternalClusterIT {
     }
 
     @Test
-    void shouldRefuseASecondRunUnderTheTopicsOfTheFirst() throws Exception {
-        try (TrainProcess process = train("three", "--set", "run.topic_prefix=" + first.prefix)) {
-            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(1);
-            String third = process.awaitLine("^run (\\S+) in three$").group(1);
-            assertThat(process.err())
-                    .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
-                            + ", not to run " + third + "; go on with that run, or choose another topic prefix");
-        }
+    void shouldRefuseASecondRunUnderTheTopicsOfTheFirst() {
+        Said refused = trainHere("three", STEPS, "--set", "run.topic_prefix=" + first.prefix);
+        assertThat(refused.status()).as(refused.toString()).isEqualTo(1);
+        assertThat(refused.err().lines())
+                .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
+                        + ", not to run " + id(refused, "three")
+                        + "; go on with that run, or choose another topic prefix");
     }
 
     @Test
-    void shouldKeepTheLogOfARunWhereItIs() throws Exception {
-        try (TrainProcess process = TrainProcess.train(folder.resolve("two"), "--set", "run.bootstrap_servers=")) {
-            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(2);
-            assertThat(process.err())
-                    .singleElement()
-                    .asString()
-                    .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers()
-                            + " in two/config.yaml and empty is asked for; ");
-        }
+    void shouldKeepTheLogOfARunWhereItIs() {
+        String two = folder.resolve("two").toString();
+        RunInFolder.Said refused =
+                RunInFolder.said(List.of("train", "--plain", "--run-dir", two, "--set", "run.bootstrap_servers="));
+        assertThat(refused.status()).as(refused.toString()).isEqualTo(2);
+        assertThat(refused.err().lines())
+                .singleElement()
+                .asString()
+                .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers() + " in " + two
+                        + "/config.yaml and empty is asked for; ");
     }
 
     @Test

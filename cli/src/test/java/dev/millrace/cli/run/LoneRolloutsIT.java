@@ -2,6 +2,7 @@ package dev.millrace.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.audit.RunInFolder;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.RecordedBaseline;
@@ -28,13 +29,11 @@ class LoneRolloutsIT {
     @TempDir
     private static Path folder;
 
-    private static void run(String... arguments) throws Exception {
-        try (TrainProcess process = TrainProcess.start(folder, List.of(arguments))) {
-            int status = process.awaitExit(TrainProcess.PATIENCE);
-            List<String> printed = new ArrayList<>(process.out());
-            printed.addAll(process.err());
-            assertThat(status).as(String.join("\n", printed)).isZero();
-        }
+    private static void run(String... arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        all.addAll(List.of("--run-dir", folder.resolve("run").toString()));
+        RunInFolder.Said said = RunInFolder.said(all);
+        assertThat(said.status()).as(said.toString()).isZero();
     }
 
     @Test
@@ -53,15 +52,13 @@ class LoneRolloutsIT {
                 "train",
                 "--plain",
                 "--config",
-                "lone.yaml",
-                "--run-dir",
-                "run",
+                folder.resolve("lone.yaml").toString(),
                 "--seed",
                 "3",
                 "--set",
                 "goal.mean_reward=" + GOAL,
                 "--set",
-                "goal.max_seconds=600");
+                "goal.max_seconds=1800");
         List<LearnerBatch> batches;
         try (LoggedRun run = LoggedRun.in(folder.resolve("run"), "lone")) {
             batches = run.records(run.topics().batches(), LearnerBatch.class);
@@ -85,8 +82,8 @@ class LoneRolloutsIT {
         assertThat(seen.size()).isLessThanOrEqualTo(PROMPTS);
         assertThat(memory(last).getValues()).containsEntry("keys", (double) seen.size());
 
-        run("replay", "--run-dir", "run");
-        run("replay", "--run-dir", "run", "--retrain", "--to-version", "2", "--evaluation-prompts", "0");
+        run("replay");
+        run("replay", "--retrain", "--to-version", "2", "--evaluation-prompts", "0");
     }
 
     private static double baseline(BatchEntry entry) {

@@ -2,6 +2,7 @@ package dev.millrace.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.cli.audit.RunInFolder;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.RunLog;
@@ -47,7 +48,7 @@ class RecordedRunIT {
     private EmbeddedBroker cluster;
     private Path told;
     private Path elsewhere;
-    /** What every process printed. */
+    /** What every command printed. */
     private final List<String> printed = new ArrayList<>();
 
     private record Ended(int status, List<String> out, List<String> err) {}
@@ -61,8 +62,8 @@ class RecordedRunIT {
         Files.writeString(told.resolve("my.yaml"), """
                 run: {id: recorded}
                 task: {kind: sort, digits: 3}
-                admission: {batch_sequences: 64, eta: 1}
-                topology: {batch: {sequences: 64}}
+                admission: {batch_sequences: 32, eta: 1}
+                topology: {batch: {sequences: 32}}
                 goal: {mean_reward: 0}
                 generator: {slots: 64}
                 kafka:
@@ -84,19 +85,34 @@ class RecordedRunIT {
         cluster.close();
     }
 
-    /** Runs {@code millrace} on the cluster to its end. */
+    /** Runs {@code millrace} on the cluster to its end, in a process that has the environment's secret. */
     private Ended run(Path workingDirectory, String command, String... arguments) throws Exception {
-        List<String> all = new ArrayList<>(List.of(command));
-        all.addAll(Arrays.asList(arguments));
-        if (!command.equals("config")) {
-            all.addAll(List.of("--bootstrap-servers", cluster.bootstrapServers()));
-        }
+        List<String> all = line(command, arguments);
         try (TrainProcess process = TrainProcess.start(workingDirectory, all, ENVIRONMENT)) {
             int status = process.awaitExit(TrainProcess.PATIENCE);
             printed.addAll(process.out());
             printed.addAll(process.err());
             return new Ended(status, process.out(), process.err());
         }
+    }
+
+    private List<String> line(String command, String... arguments) {
+        List<String> all = new ArrayList<>(List.of(command));
+        all.addAll(Arrays.asList(arguments));
+        if (!command.equals("config")) {
+            all.addAll(List.of("--bootstrap-servers", cluster.bootstrapServers()));
+        }
+        return all;
+    }
+
+    /** The same in this process, which knows no secret. */
+    private Ended here(String command, String... arguments) {
+        RunInFolder.Said said = RunInFolder.said(line(command, arguments));
+        Ended ended = new Ended(
+                said.status(), said.out().lines().toList(), said.err().lines().toList());
+        printed.addAll(ended.out);
+        printed.addAll(ended.err);
+        return ended;
     }
 
     private String recorded() {
@@ -113,7 +129,7 @@ class RecordedRunIT {
     @Order(1)
     void shouldRecordWhatTheRunIsOnItsLog() {
         assertThat(recorded())
-                .contains("kind: sort", "batch_sequences: 64", "topic_prefix: millrace.recorded.", "slots: 64")
+                .contains("kind: sort", "batch_sequences: 32", "topic_prefix: millrace.recorded.", "slots: 64")
                 .doesNotContain("kafka:", "bootstrap_servers", "device", SECRET, "MILLRACE_TEST_SECRET");
     }
 
@@ -142,9 +158,9 @@ class RecordedRunIT {
 
     @Test
     @Order(4)
-    void shouldNameAVariableThatIsNotThere() throws Exception {
-        Ended refused = run(
-                elsewhere, "ledger", "--run", "recorded", "--set", "kafka.ssl.key.password=${env:MILLRACE_TEST_NONE}");
+    void shouldNameAVariableThatIsNotThere() {
+        Ended refused =
+                here("ledger", "--run", "recorded", "--set", "kafka.ssl.key.password=${env:MILLRACE_TEST_NONE}");
         assertThat(refused.status).isEqualTo(2);
         assertThat(refused.err)
                 .containsExactly(
@@ -155,24 +171,32 @@ class RecordedRunIT {
     @Test
     @Order(5)
     void shouldBeAskedAndReplayedByWhoeverKnowsItsName() throws Exception {
-        assertThat(run(elsewhere, "ledger", "--run", "recorded").status).isZero();
-        Ended replayed = run(elsewhere, "replay", "--run", "recorded");
+        assertThat(here("ledger", "--run", "recorded").status).isZero();
+        Ended replayed = here("replay", "--run", "recorded");
         assertThat(replayed.status)
                 .as("by settings that are not the defaults: %s", String.join("\n", replayed.out))
                 .isZero();
-        Ended exported = run(elsewhere, "export", "--run", "recorded", "--to", "archive");
+        String archive = elsewhere.resolve("archive").toString();
+        Ended exported = here("export", "--run", "recorded", "--to", archive);
         assertThat(exported.status).as(String.join("\n", exported.err)).isZero();
-        assertThat(Files.readString(elsewhere.resolve("archive/index.json"))).contains("batch_sequences: 64");
+        assertThat(Files.readString(elsewhere.resolve("archive/index.json"))).contains("batch_sequences: 32");
     }
 
     @Test
     @Order(6)
     void shouldGoOnFromAnotherMachine() throws Exception {
-        Ended resumed = run(
-                elsewhere, "train", "--set", "run.id=recorded", "--run-dir", "other", "--max-steps", "" + (STEPS + 2));
+        Ended resumed = here(
+                "train",
+                "--plain",
+                "--set",
+                "run.id=recorded",
+                "--run-dir",
+                elsewhere.resolve("other").toString(),
+                "--max-steps",
+                "" + (STEPS + 2));
         assertThat(resumed.status).as(String.join("\n", resumed.err)).isZero();
         assertThat(Files.readString(elsewhere.resolve("other/config.yaml")))
-                .contains("kind: sort", "batch_sequences: 64");
+                .contains("kind: sort", "batch_sequences: 32");
         assertThat(Files.readAllLines(elsewhere.resolve("other/steps.csv")))
                 .as("a head and a line for each step")
                 .hasSize(1 + STEPS + 2);
@@ -180,8 +204,8 @@ class RecordedRunIT {
 
     @Test
     @Order(7)
-    void shouldRefuseARoleThatContradicts() throws Exception {
-        Ended refused = run(elsewhere, "score", "--set", "run.id=recorded", "--set", "admission.eta=2");
+    void shouldRefuseARoleThatContradicts() {
+        Ended refused = here("score", "--set", "run.id=recorded", "--set", "admission.eta=2");
         assertThat(refused.status).isEqualTo(2);
         assertThat(refused.err)
                 .containsExactly(
@@ -213,9 +237,16 @@ class RecordedRunIT {
 
     @Test
     @Order(9)
-    void shouldChangeWhatIsRecordedWhenTheRunGoesOnUnderAnother() throws Exception {
-        Ended resumed = run(
-                elsewhere, "train", "--run-dir", "other", "--set", "admission.eta=2", "--max-steps", "" + (STEPS + 3));
+    void shouldChangeWhatIsRecordedWhenTheRunGoesOnUnderAnother() {
+        Ended resumed = here(
+                "train",
+                "--plain",
+                "--run-dir",
+                elsewhere.resolve("other").toString(),
+                "--set",
+                "admission.eta=2",
+                "--max-steps",
+                "" + (STEPS + 3));
         assertThat(resumed.status).as(String.join("\n", resumed.err)).isZero();
         assertThat(resumed.out).contains("admission.eta was 1 and is 2 from here on");
         assertThat(recorded()).contains("eta: 2");

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.cli.Main;
+import dev.millrace.cli.audit.RunInFolder;
 import dev.millrace.cli.replay.ReplayCommand;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.TrainingStep;
@@ -13,7 +14,6 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -32,7 +32,17 @@ import org.junit.jupiter.api.io.TempDir;
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ResumeIT {
-    private static final String[] COMMAND = {"--set", "goal.mean_reward=0", "--max-steps", "5000"};
+    private static final int SEQUENCES = 64;
+    private static final String[] COMMAND = {
+        "--set",
+        "goal.mean_reward=0",
+        "--set",
+        "admission.batch_sequences=" + SEQUENCES,
+        "--set",
+        "topology.batch.sequences=" + SEQUENCES,
+        "--max-steps",
+        "5000"
+    };
 
     private record Stopped(int status, List<String> out, List<String> err, JsonNode summary, List<String> rows) {}
 
@@ -64,12 +74,11 @@ class ResumeIT {
         }
         interrupted = goOnUntil(beforeTheKill.size() + 1L, "INT");
         terminated = goOnUntil(interrupted.summary.path("steps").asLong() + 1, "TERM");
-        try (TrainProcess process = TrainProcess.train(
-                directory,
-                "--max-steps",
-                Long.toString(terminated.summary.path("steps").asLong() + 2))) {
-            finished = stopped(process, TrainProcess.PATIENCE);
-        }
+        long last = terminated.summary.path("steps").asLong() + 2;
+        RunInFolder.Said said = RunInFolder.said(
+                List.of("train", "--plain", "--run-dir", directory.toString(), "--max-steps", Long.toString(last)));
+        finished = stopped(
+                said.status(), said.out().lines().toList(), said.err().lines().toList());
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
             steps = run.records(run.topics().trainingLog(), TrainingStep.class);
             versions = run.records(run.topics().policyVersions(), PolicyVersion.class);
@@ -82,16 +91,16 @@ class ResumeIT {
             process.awaitLine("^going on with run " + runId + " in run$");
             process.awaitStep(step);
             process.signal(signal);
-            return stopped(process, TrainProcess.PATIENCE);
+            int status = process.awaitExit(TrainProcess.PATIENCE);
+            return stopped(status, process.out(), process.err());
         }
     }
 
-    private Stopped stopped(TrainProcess process, Duration limit) throws Exception {
-        int status = process.awaitExit(limit);
+    private Stopped stopped(int status, List<String> out, List<String> err) throws Exception {
         return new Stopped(
                 status,
-                process.out(),
-                process.err(),
+                out,
+                err,
                 new ObjectMapper().readTree(directory.resolve("summary.json").toFile()),
                 Files.readAllLines(directory.resolve("steps.csv")));
     }
@@ -192,7 +201,7 @@ class ResumeIT {
                         "16",
                         "--report",
                         learnt))
-                .contains("the run's own settings sample its rollouts again, all 256 of them "
+                .contains("the run's own settings sample its rollouts again, all " + SEQUENCES + " of them "
                         + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
         assertThat(Path.of(learnt, "counterfactual.html"))
                 .content()
@@ -226,7 +235,7 @@ class ResumeIT {
         assertThat(interrupted.summary.path("steps").asInt()).isGreaterThan(beforeTheKill.size());
         assertThat(terminated.summary.path("steps").asInt())
                 .isGreaterThan(interrupted.summary.path("steps").asInt());
-        assertThat(finished.status).isZero();
+        assertThat(finished.status).as(String.join("\n", finished.err)).isZero();
         assertThat(finished.summary.path("steps").asInt())
                 .isEqualTo(terminated.summary.path("steps").asInt() + 2);
     }
@@ -266,7 +275,7 @@ class ResumeIT {
     void shouldAccountForEveryRolloutOfAllItsLives() {
         assertThat(account.balance().addsUp()).as(account.balance().toString()).isTrue();
         assertThat(account.balance().all().trained() + account.balance().all().maskedInAll())
-                .isEqualTo(256L * steps.size());
+                .isEqualTo((long) SEQUENCES * steps.size());
         assertThat(account.balance().all().deadLetteredInAll()).isZero();
         assertThat(account.balance().all().dropped().keySet())
                 .as("what a crash repeats is recognised, and what was under way for too long is not trained on")
