@@ -53,6 +53,10 @@ class CutModelIT {
                                 "--max-steps",
                                 Integer.toString(maxSteps),
                                 "--set",
+                                "admission.batch_sequences=32",
+                                "--set",
+                                "topology.batch.sequences=32",
+                                "--set",
                                 "goal.mean_reward=0"),
                         Stream.of(more))
                 .toList();

@@ -54,7 +54,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Grants what {@code millrace acls} prints and tries it; each command that is no role works under exactly its list. */
-@Timeout(300)
+@Timeout(900)
 class AclsCheckIT {
     private static final String USER = "sampler";
     private static final Map<String, ResourceType> RESOURCES = Map.of(
@@ -160,6 +160,8 @@ class AclsCheckIT {
         ConfigLayers layers = new ConfigLayers()
                 .set("run.id", TRAINED)
                 .set("task={kind: sort, digits: 2}")
+                .set("admission.batch_sequences=32")
+                .set("topology.batch.sequences=32")
                 .set("learner.max_steps=2")
                 .set("weights.checkpoint_every=1");
         broker.client("admin")
@@ -284,7 +286,7 @@ class AclsCheckIT {
                 .forEach(line -> acls.addAll(acls(user, line)));
         admin.createAcls(acls).all().get();
         Answer answer = check(user, account, run);
-        for (long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
+        for (long until = System.nanoTime() + TimeUnit.MINUTES.toNanos(5);
                 answer.status != 0 && System.nanoTime() < until;
                 answer = check(user, account, run)) {
             TimeUnit.MILLISECONDS.sleep(100);

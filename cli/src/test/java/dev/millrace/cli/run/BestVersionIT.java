@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
 /** The best version on held-out prompts, by the commands as a user types them, while it is there and when Kafka has taken it. */
-@Timeout(300)
+@Timeout(900)
 class BestVersionIT {
     private static final ObjectMapper JSON = new ObjectMapper();
 
@@ -66,6 +66,10 @@ class BestVersionIT {
                 "5",
                 "--set",
                 "goal.mean_reward=0",
+                "--set",
+                "admission.batch_sequences=32",
+                "--set",
+                "topology.batch.sequences=32",
                 "--set",
                 "learner.step.optimizer.learning_rate=1e-12",
                 "--set",

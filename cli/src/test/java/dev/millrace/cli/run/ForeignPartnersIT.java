@@ -51,10 +51,11 @@ import org.junit.jupiter.api.io.TempDir;
  * and {@code infra/examples/reward} ask for, and nothing else of Millrace. Once in Java with stock clients, once the examples in
  * Python themselves, which needs Debian's python3-confluent-kafka, python3-avro and python3-numpy.
  */
-@Timeout(300)
+@Timeout(900)
 class ForeignPartnersIT {
     private static final Path EXAMPLES = Path.of("../infra/examples");
     private static final int STEPS = 3;
+    private static final int SEQUENCES = 32;
 
     @TempDir
     private Path directory;
@@ -115,6 +116,8 @@ class ForeignPartnersIT {
         MillraceConfig config = new ConfigLayers()
                 .set("run.id=foreign")
                 .set("topology.join.reward=true")
+                .set("admission.batch_sequences=" + SEQUENCES)
+                .set("topology.batch.sequences=" + SEQUENCES)
                 .set("learner.max_steps=" + STEPS)
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
@@ -172,7 +175,7 @@ class ForeignPartnersIT {
                     .isNull();
         }
         List<Trajectory> trajectories = read(connection, connection.topics().trajectories(), Trajectory.class);
-        assertThat(trajectories).hasSizeGreaterThanOrEqualTo(STEPS * 256);
+        assertThat(trajectories).hasSizeGreaterThanOrEqualTo(STEPS * SEQUENCES);
         for (Trajectory trajectory : trajectories) {
             Rollout rollout = rollouts.get(trajectory.getRolloutId());
             assertThat(trajectory.getReward())
@@ -240,7 +243,7 @@ class ForeignPartnersIT {
     }
 
     private void awaitUntil(RoleThreads threads, String what, BooleanSupplier condition) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(150);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(300);
         while (!condition.getAsBoolean()) {
             assertThat(threads.failure()).isEmpty();
             assertThat(System.nanoTime())

@@ -37,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Trainers of the Python package in the learner's place: killed and started again, taken over, and one that reaches the default task's
  * goal. Needs Debian's python3-confluent-kafka and python3-numpy, and python3-torch for the last.
  */
-@Timeout(500)
+@Timeout(1200)
 class PythonTrainerIT {
     private static final int STEPS = 8;
 
@@ -54,7 +54,7 @@ class PythonTrainerIT {
     @Test
     void shouldTrainInTheLearnersPlace() throws Exception {
         PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy");
-        train((broker, log, pipeline, threads) -> {
+        train(64, (broker, log, pipeline, threads) -> {
             Role learner = pipeline.learner();
             threads.start(learner);
             awaitUntil(threads, python, () -> served() >= 1);
@@ -64,13 +64,13 @@ class PythonTrainerIT {
             Process overtaken = numpy(python, "overtaken", broker, 0);
             awaitUntil(threads, python, () -> python.printed("overtaken").contains("reward"));
             Process last = numpy(python, "last", broker, STEPS);
-            assertThat(overtaken.waitFor(120, TimeUnit.SECONDS))
+            assertThat(overtaken.waitFor(300, TimeUnit.SECONDS))
                     .as("ends when it is taken over")
                     .isTrue();
             assertThat(python.printed("overtaken"))
                     .contains("TakenOver: the trainer of run python is somebody else's by now")
                     .doesNotContain("Traceback");
-            assertThat(last.waitFor(150, TimeUnit.SECONDS))
+            assertThat(last.waitFor(300, TimeUnit.SECONDS))
                     .as("ends in time; it printed %s", python.printed("last"))
                     .isTrue();
             assertThat(last.exitValue()).as(python.printed("last")).isZero();
@@ -108,7 +108,7 @@ class PythonTrainerIT {
                             + " two = [repr(plain(r)) for r in run.records('rollouts') if r['rollout_id'] == submitted];"
                             + " print('submitted', len(two), two[0] == two[1])",
                     broker.bootstrapServers());
-            assertThat(reader.waitFor(120, TimeUnit.SECONDS)).isTrue();
+            assertThat(reader.waitFor(300, TimeUnit.SECONDS)).isTrue();
             assertThat(python.printed("reader"))
                     .startsWith(account.steps().stream()
                                     .map(TrainingStep::getVersion)
@@ -123,7 +123,7 @@ class PythonTrainerIT {
     @Tag("faults")
     void shouldReachTheGoalWithTrainerAndGeneratorInTorch() throws Exception {
         PythonInterpreter python = PythonInterpreter.with(directory, "confluent_kafka", "numpy", "torch");
-        train((broker, log, pipeline, threads) -> {
+        train(256, (broker, log, pipeline, threads) -> {
             publishFirst(pipeline, threads, python);
             Process generator =
                     python.example("generator", "generate.py", broker.bootstrapServers(), "python", "python-1");
@@ -147,10 +147,12 @@ class PythonTrainerIT {
         });
     }
 
-    private void train(Training training) throws Exception {
+    private void train(int sequences, Training training) throws Exception {
         MillraceConfig config = new ConfigLayers()
                 .set("run.id=python")
                 .set("topology.batch.record_weights=true")
+                .set("admission.batch_sequences=" + sequences)
+                .set("topology.batch.sequences=" + sequences)
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
                 RunLog log = RunLog.open(
@@ -216,11 +218,11 @@ class PythonTrainerIT {
     }
 
     private static void awaitUntil(RoleThreads threads, PythonInterpreter python, BooleanSupplier condition) {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(300);
         while (!condition.getAsBoolean()) {
             assertThat(System.nanoTime())
                     .as(
-                            "waited for 120 s; the trainers printed %s",
+                            "waited for 300 s; the trainers printed %s",
                             python.printed("killed") + python.printed("overtaken") + python.printed("last"))
                     .isLessThan(deadline);
             LockSupport.parkNanos(20_000_000);
