@@ -61,7 +61,7 @@ import org.apache.kafka.clients.admin.Admin;
 
 /** Runs a point of a closed loop: the roles of {@code train} in this process, on topics deleted afterwards. */
 public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
-    private static final Duration STOP_PATIENCE = Duration.ofSeconds(30);
+    private static final Duration STOP_PATIENCE = Duration.ofMinutes(5);
     private static final long LOOK_PERIOD_MS = 20;
     private static final List<String> ROLES = List.of("generator", "scorer", "learner");
 

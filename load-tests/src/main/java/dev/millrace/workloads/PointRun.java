@@ -48,7 +48,7 @@ import org.apache.kafka.common.TopicPartition;
 public final class PointRun {
     private static final double TICK_S = 0.02;
     /** After the warm-up; clients need time to discover each other. */
-    private static final Duration FIRST_BATCH_LIMIT = Duration.ofSeconds(60);
+    private static final Duration FIRST_BATCH_LIMIT = Duration.ofMinutes(3);
 
     private final Map<String, Object> client;
     private final Workload workload;

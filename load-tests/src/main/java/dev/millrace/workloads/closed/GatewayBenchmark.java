@@ -78,7 +78,7 @@ import org.apache.kafka.common.utils.internals.AppInfoParser;
 public final class GatewayBenchmark {
     private static final int GROUP = 8;
     private static final int POSITIONS = 4096;
-    private static final Duration START_LIMIT = Duration.ofSeconds(60);
+    private static final Duration START_LIMIT = Duration.ofMinutes(5);
     private static final double P50_BOUND_MS = 5;
     private static final double P99_BOUND_MS = 25;
 
@@ -149,7 +149,7 @@ public final class GatewayBenchmark {
                 DirectServer direct = new DirectServer(beside);
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
-                RoleThreads threads = new RoleThreads(Duration.ofSeconds(30))) {
+                RoleThreads threads = new RoleThreads(Duration.ofMinutes(5))) {
             pipeline.firstVersion().run().run();
             release(log.connection(), config);
             CompletableFuture<String> listening = new CompletableFuture<>();
@@ -304,7 +304,7 @@ public final class GatewayBenchmark {
         private static final ObjectMapper JSON = new ObjectMapper();
         private static final int TURNS = 8;
         private static final int ADDED_TOKENS = 32;
-        private static final Duration LIMIT = Duration.ofSeconds(60);
+        private static final Duration LIMIT = Duration.ofMinutes(5);
 
         private final HttpClient client = HttpClient.newHttpClient();
         private final int agents;

@@ -42,7 +42,7 @@ public final class InstanceProcess implements AutoCloseable {
     /** System property: JVM options of the child, separated by spaces. */
     private static final String OPTIONS = "millrace.instance.options";
 
-    private static final long LIMIT_S = 90;
+    private static final long LIMIT_S = 300;
     private static final String HEAP = "heap";
     private static final String STARTED = "started";
     private static final String RUNNING = "running";

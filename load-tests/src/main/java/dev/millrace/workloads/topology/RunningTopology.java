@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicReference;
 
 public final class RunningTopology implements AutoCloseable {
-    private static final Duration START = Duration.ofSeconds(60);
+    private static final Duration START = Duration.ofMinutes(5);
 
     private final List<TopologyRunner> runners = new ArrayList<>();
     private final List<Thread> threads = new ArrayList<>();

@@ -618,7 +618,7 @@ public final class TopologyBenchmark {
         /** Rollouts per second, where half of what the topology follows is not less. */
         static final double HIGHEST_RATE = 200;
         /** A machine that does not follow this one is left to other work. */
-        private static final double LOWEST_RATE = 20;
+        private static final double LOWEST_RATE = 8;
         /** Of the default shape. */
         static final int RESPONSE_TOKENS = 512;
 
