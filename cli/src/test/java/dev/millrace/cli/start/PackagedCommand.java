@@ -31,7 +31,7 @@ public final class PackagedCommand {
             "--max-steps",
             "1",
             "--set",
-            "goal.max_seconds=120",
+            "goal.max_seconds=600",
             "--set",
             "admission.batch_sequences=32",
             "--set",
@@ -74,7 +74,9 @@ public final class PackagedCommand {
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-XX:-UsePerfData",
-                "-Djava.awt.headless=true"));
+                "-Djava.awt.headless=true",
+                "-Duser.language.format=en", // as the launcher does
+                "-Duser.country.format=US"));
     }
 
     private static List<String> main(Path libraries) {
