@@ -44,7 +44,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** What {@code docs/reference/gateway-conformance.md} claims holds for the official clients, as npm gives them. */
-@Timeout(300)
+@Timeout(900)
 class GatewayConformanceIT {
     private static final Path CLIENT = Path.of("src", "test", "client");
     private static final Pattern CASE = Pattern.compile("^(?:openai|anthropic)\\('", Pattern.MULTILINE);

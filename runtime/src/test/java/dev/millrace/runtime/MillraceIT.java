@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A run inside a program. */
-@Timeout(300)
+@Timeout(900)
 class MillraceIT {
     private static final Path SOURCE = Path.of("src/test/java/dev/millrace/runtime/MillraceIT.java");
     private static final Path DOCUMENTATION = Path.of("src/main/java/dev/millrace/runtime/package-info.java");

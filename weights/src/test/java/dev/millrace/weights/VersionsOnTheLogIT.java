@@ -70,12 +70,12 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.api.extension.TestExecutionExceptionHandler;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG = new WeightsConfig(
             "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
-    private static final Duration LIMIT = Duration.ofSeconds(90);
+    private static final Duration LIMIT = Duration.ofMinutes(5);
 
     @TempDir
     private static Path directory;

@@ -20,7 +20,7 @@ import java.util.regex.Pattern;
 public final class ProcessHeap {
     private static final Path JCMD = Path.of(System.getProperty("java.home"), "bin", "jcmd");
     private static final Path PROCESSES = Path.of("/proc");
-    private static final long LIMIT_S = 15;
+    private static final long LIMIT_S = 120;
     /** The last line of a histogram of live objects: how many there are, and their bytes. */
     private static final Pattern TOTAL = Pattern.compile("Total\\s+\\d+\\s+(\\d+)");
 

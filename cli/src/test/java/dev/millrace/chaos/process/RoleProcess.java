@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 
 /** One process of a member of the run. Thread-safe. */
 public final class RoleProcess {
-    private static final long GONE_LIMIT_S = 20;
+    private static final long GONE_LIMIT_S = 60;
 
     private final String name;
     private final Process process;

@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
  * itself that it was left alone.
  */
 public final class Suspension implements AutoCloseable {
-    private static final long LIMIT_S = 10;
+    private static final long LIMIT_S = 60;
     /** Waits for the end of its input, which also comes when the process at the other end is killed. */
     private static final String GUARD = "kill -STOP $1 && echo && cat > /dev/null; kill -CONT $1";
 

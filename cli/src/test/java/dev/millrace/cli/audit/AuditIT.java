@@ -81,7 +81,7 @@ import picocli.CommandLine;
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class AuditIT {
-    private static final Duration PATIENCE = Duration.ofSeconds(90);
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     private record Said(int status, String out, String err) {
         JsonNode json() throws Exception {
@@ -129,7 +129,7 @@ class AuditIT {
             LockSupport.parkNanos(100_000_000);
         }
         topology.stop();
-        ended.get(150, TimeUnit.SECONDS);
+        ended.get(300, TimeUnit.SECONDS);
     }
 
     private static List<String> settings(int batch, String... more) {
@@ -397,7 +397,7 @@ class AuditIT {
                     new LiveRun(audited.connection(), audited.recorded()),
                     audited.config(),
                     new Diagnosis(List.of(new Branch(Cause.TOKEN_DRIFT, List.of(), Fix.REJECT)), Set.of()),
-                    TrialLimit.DEFAULT,
+                    new TrialLimit(TrialLimit.DEFAULT.batches(), PATIENCE),
                     2);
             assertThat(treatment.untried()).isEmpty();
             assertThat(treatment.trial().orElseThrow().steps()).isPositive();

@@ -258,7 +258,7 @@ final class CraftedRun implements AutoCloseable {
 
     private List<ConsumerRecord<byte[], byte[]>> records(String topic) {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = connection().scan(Duration.ofSeconds(90))) {
+        try (TopicScan scan = connection().scan(Duration.ofMinutes(5))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
         return records;
@@ -344,7 +344,7 @@ final class CraftedRun implements AutoCloseable {
     /** Writes the last record of a topic once more with each of its numbers at each extreme; says how many there were. */
     <T extends SpecificRecord> int extremes(String topic, Class<T> type) throws Exception {
         List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-        try (TopicScan scan = connection().scan(Duration.ofSeconds(90))) {
+        try (TopicScan scan = connection().scan(Duration.ofMinutes(5))) {
             scan.read(topic, scan.cut(List.of(topic)), records::add);
         }
         records.removeIf(record -> record.value() == null);

@@ -26,7 +26,7 @@ import picocli.CommandLine;
 
 /** A run in a folder, trained and asked about by the commands as a user types them. Its broker is up only while a command runs. */
 public record RunInFolder(Path directory) {
-    private static final Duration PATIENCE = Duration.ofSeconds(90);
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     public record Said(int status, String out, String err) {
         public String words() {

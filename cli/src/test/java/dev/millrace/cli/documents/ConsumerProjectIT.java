@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** The projects on the pages, POM and class as written, built by Maven against this build's artifacts and run on what the POM brings. */
 @Tag("smoke")
-@Timeout(value = 5, unit = TimeUnit.MINUTES)
+@Timeout(value = 20, unit = TimeUnit.MINUTES)
 class ConsumerProjectIT {
     private static final Path HOW_TO = DocumentPages.ROOT.resolve("docs/how-to");
     private static final String UNWANTED =

@@ -43,7 +43,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 class DocumentedCommandsIT {
     private static final int PAGES_AT_ONCE = 3;
     private static final int VERSIONS = 62; // pages name versions up to 60
-    private static final long LIMIT_MINUTES = 15;
+    private static final long LIMIT_MINUTES = 60;
     private static final List<String> LINKED = List.of("load-tests", "docs", "corrections", "cli", "view");
     private static final List<String> COPIED = List.of("infra/examples", "clients/python");
     private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
@@ -105,13 +105,13 @@ class DocumentedCommandsIT {
     @ParameterizedTest
     @MethodSource("pages")
     void shouldExecuteEveryCommandOfThePage(Path page) {
-        assertThat(EXECUTED.get(page)).succeedsWithin(60, TimeUnit.MINUTES);
+        assertThat(EXECUTED.get(page)).succeedsWithin(3, TimeUnit.HOURS);
     }
 
     @Test
     void shouldListNoCommandThatIsNotDocumented() {
         for (Future<?> executed : EXECUTED.values()) {
-            assertThat(executed).succeedsWithin(60, TimeUnit.MINUTES);
+            assertThat(executed).succeedsWithin(3, TimeUnit.HOURS);
         }
         Set<String> listed = new HashSet<>();
         LIST.forEach(
@@ -253,6 +253,7 @@ class DocumentedCommandsIT {
                 .replace("millrace registry", "millrace registry --port 0")
                 .replace("train --view", "train --view 0")
                 .replace("in 1 2 3 4 5;", "in 1;")
+                .replace("--seeds 3", "--seeds 2")
                 .replace(
                         "millrace gateway ",
                         "millrace gateway --set gateway.port=0 --set generator.id=gateway-"

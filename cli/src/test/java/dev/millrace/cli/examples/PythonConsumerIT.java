@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The example for Python, as a stranger would run it; needs Debian's python3-confluent-kafka and python3-avro. */
-@Timeout(300)
+@Timeout(900)
 class PythonConsumerIT {
     private static final List<String> PYTHONS = List.of("python3", "/usr/bin/python3");
 
@@ -75,7 +75,7 @@ class PythonConsumerIT {
                         "--limit",
                         "2",
                         "--timeout",
-                        "60");
+                        "240");
 
                 assertThat(read).hasSize(2);
                 JsonNode first = read.get(0);
@@ -102,7 +102,7 @@ class PythonConsumerIT {
                         .redirectErrorStream(true)
                         .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                         .start();
-                if (probe.waitFor(120, TimeUnit.SECONDS) && probe.exitValue() == 0) {
+                if (probe.waitFor(300, TimeUnit.SECONDS) && probe.exitValue() == 0) {
                     return python;
                 }
             } catch (IOException e) {
@@ -122,8 +122,8 @@ class PythonConsumerIT {
                 .redirectOutput(out.toFile())
                 .redirectError(err.toFile())
                 .start();
-        assertThat(process.waitFor(120, TimeUnit.SECONDS))
-                .as("ends within 120 s")
+        assertThat(process.waitFor(300, TimeUnit.SECONDS))
+                .as("ends within 300 s")
                 .isTrue();
         assertThat(process.exitValue())
                 .as("exit status, with on standard error: %s", Files.readString(err))

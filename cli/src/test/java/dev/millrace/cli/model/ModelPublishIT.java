@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
 /** Versions of a run in bfloat16, published into a folder by the command and read there by the Python package. */
-@Timeout(600)
+@Timeout(1200)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class ModelPublishIT {
@@ -130,7 +130,7 @@ class ModelPublishIT {
         }
         PythonInterpreter python = PythonInterpreter.with(folder, "numpy");
         Process compared = python.start("compared", Map.of(), arguments.toArray(String[]::new));
-        assertThat(compared.waitFor(120, TimeUnit.SECONDS)).isTrue();
+        assertThat(compared.waitFor(300, TimeUnit.SECONDS)).isTrue();
         assertThat(python.printed("compared")).isEqualTo("compared 5\n");
 
         Path newest = folder.resolve("newest");
@@ -142,7 +142,7 @@ class ModelPublishIT {
                 folder.resolve("versions").toString(),
                 "--to",
                 newest.toString());
-        assertThat(saved.waitFor(120, TimeUnit.SECONDS)).isTrue();
+        assertThat(saved.waitFor(300, TimeUnit.SECONDS)).isTrue();
         assertThat(python.printed("saved")).isEqualTo("version 4 is in " + newest + "\n");
         assertThat(VersionHash.of(new CheckpointDirectory(newest), Dtype.BF16))
                 .isEqualTo(VersionHash.of(new CheckpointDirectory(folder.resolve("exported-4")), Dtype.BF16));

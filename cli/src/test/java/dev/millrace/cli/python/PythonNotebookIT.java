@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The notebook of the Python package over an archive and over the folder of the same run, without a broker in Python. */
-@Timeout(300)
+@Timeout(900)
 class PythonNotebookIT {
     private static final Path ARCHIVE =
             Path.of("src", "test", "resources", "archives", "contract-3").toAbsolutePath();
@@ -37,7 +37,7 @@ class PythonNotebookIT {
                 EXECUTE,
                 PythonInterpreter.CLIENT.resolve("examples/explore.ipynb").toString(),
                 run.toString());
-        assertThat(process.waitFor(120, TimeUnit.SECONDS)).as("ends in time").isTrue();
+        assertThat(process.waitFor(300, TimeUnit.SECONDS)).as("ends in time").isTrue();
         assertThat(process.exitValue()).as(python.printed(name)).isZero();
         return python.printed(name);
     }

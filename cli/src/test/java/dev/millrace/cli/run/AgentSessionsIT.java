@@ -49,7 +49,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** An agent that speaks the OpenAI API plays a run's samples in two turns, with a tool in between and another gateway after the first. */
 @Tag("faults")
-@Timeout(300)
+@Timeout(900)
 class AgentSessionsIT {
     private static final Path TOKENIZER = Path.of("..", "policy", "src", "test", "resources", "tiny", "tokenizer.json");
     private static final ObjectMapper JSON = new ObjectMapper();

@@ -104,7 +104,7 @@ final class ForeignGenerator implements Runnable {
             producer.initTransactions();
             prompts.subscribe(List.of(connection.topics().prompts()));
             PolicyVersion first =
-                    feed.awaitFirst(Duration.ofSeconds(60), () -> stopped).orElseThrow();
+                    feed.awaitFirst(Duration.ofSeconds(300), () -> stopped).orElseThrow();
             try (RolloutSampler sampler = new RolloutSampler(
                     Engine.cpu(), PolicyFeed.shapeOf(first), config.served(), config.generator(), Clock.systemUTC())) {
                 while (!stopped) {
@@ -136,7 +136,7 @@ final class ForeignGenerator implements Runnable {
                     new TopicPartition(record.topic(), record.partition()), new OffsetAndMetadata(record.offset() + 1));
         }
         feed.awaitAtLeast(
-                admitted, Duration.ofSeconds(60)); // no prompt is begun with older weights than admission knew
+                admitted, Duration.ofSeconds(300)); // no prompt is begun with older weights than admission knew
         long version = feed.newestCommitted().orElseThrow().getVersion();
         List<Rollout> rollouts = sampler.sample(requests, feed.load(version), version);
 

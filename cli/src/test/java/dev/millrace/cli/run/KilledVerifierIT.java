@@ -40,7 +40,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** A verifier that is killed while a run asks it, and comes back: what it could not judge costs itself, and the run continues. */
 @Tag("faults")
-@Timeout(300)
+@Timeout(900)
 class KilledVerifierIT {
     private static final Path VERIFIER = Path.of("..", "infra", "examples", "verifier", "verify.py");
     private static final Duration LIMIT = Duration.ofMinutes(2);

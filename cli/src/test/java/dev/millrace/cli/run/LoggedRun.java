@@ -27,7 +27,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The topics of a run as anybody with a Kafka client sees them, while it runs or afterwards. */
 final class LoggedRun implements AutoCloseable {
-    private static final Duration LIMIT = Duration.ofSeconds(90);
+    private static final Duration LIMIT = Duration.ofMinutes(5);
 
     private final RunLog log;
     private final EmbeddedBroker broker;

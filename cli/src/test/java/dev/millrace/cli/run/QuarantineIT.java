@@ -52,7 +52,7 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
 /** A run with one lying generator and one that starts to misreport, and an operator who follows the alarms. */
-@Timeout(300)
+@Timeout(900)
 class QuarantineIT {
 
     @TempDir

@@ -37,7 +37,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /**
  * Figures that a person steers a run by, against the same ones recomputed by an outsider from what is on the topics.
  */
-@Timeout(300)
+@Timeout(900)
 class StepFiguresIT {
     private static final int SEQUENCES = 32;
 

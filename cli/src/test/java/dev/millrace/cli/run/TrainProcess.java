@@ -23,7 +23,7 @@ import java.util.regex.Pattern;
  */
 final class TrainProcess implements AutoCloseable {
     /** Longest silence on a machine that does ten other things; a run that works needs a tenth of it. */
-    static final Duration PATIENCE = Duration.ofMinutes(8);
+    static final Duration PATIENCE = Duration.ofMinutes(20);
 
     private static final Pattern STEP = Pattern.compile("  step (\\d+)  ");
     private static final List<String> INTERRUPTIBLE = List.of("env", "--default-signal=INT");

@@ -89,7 +89,7 @@ class TrainingIT {
                 "--set",
                 "goal.mean_reward=" + GOAL,
                 "--set",
-                "goal.max_seconds=600")) {
+                "goal.max_seconds=1800")) {
             runId = process.awaitLine("^run (\\S+) in a run$").group(1);
             URI http = URI.create(process.awaitLine("^metrics at (http://127\\.0\\.0\\.1:\\d+)/metrics$")
                     .group(1));

@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What a mistake gets: a status other than 0 and one sentence that names it, its bound and the way out. */
-@Timeout(300)
+@Timeout(900)
 class WrongInputIT {
     private static final int FAILED = 1;
     private static final int MISTAKEN = 2;

@@ -31,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /** The archive as users have it: unpacked, read-only, started through a symbolic link from another folder. */
 @Tag("smoke")
-@Timeout(value = 10, unit = TimeUnit.MINUTES)
+@Timeout(value = 30, unit = TimeUnit.MINUTES)
 class DistributionIT {
     private static final Path TARGET = Path.of("target").toAbsolutePath();
     private static final double LARGEST_SHARE = 0.75;

@@ -24,7 +24,7 @@ class TutorialIT {
     private static final String OF_PYTHON = "4-a-collapse-elsewhere.md";
 
     private static final Pattern REWARD = Pattern.compile("\"reward\": ([0-9.e-]+)");
-    private static final long PATIENCE_MINUTES = 4;
+    private static final long PATIENCE_MINUTES = 20;
 
     @TempDir
     private Path folder;

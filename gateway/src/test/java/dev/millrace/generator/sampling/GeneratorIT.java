@@ -99,7 +99,7 @@ import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class GeneratorIT {
     private static final int IDLE_MS = 600_000;
 

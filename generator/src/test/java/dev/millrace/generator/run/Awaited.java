@@ -7,7 +7,7 @@ import java.util.function.BooleanSupplier;
 /** Waits for what another thread does, and leaves the processor to that thread meanwhile. */
 public final class Awaited {
     /** For what takes milliseconds: no test depends on it, it only ends one that would never end. */
-    public static final long LIMIT_SECONDS = 90;
+    public static final long LIMIT_SECONDS = 300;
 
     private static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 

@@ -53,7 +53,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Batches of 8 samples in groups of 4. */
-@Timeout(300)
+@Timeout(900)
 class StalenessControllerIT {
     private static final Task TASK = IncPrompts.defaults().task();
 

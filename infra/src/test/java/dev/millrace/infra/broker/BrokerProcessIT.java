@@ -21,7 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class BrokerProcessIT {
     private static final TopicPartition PARTITION = new TopicPartition("t", 0);
 

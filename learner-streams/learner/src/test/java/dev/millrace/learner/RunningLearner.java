@@ -25,7 +25,7 @@ import org.apache.kafka.common.KafkaException;
 
 /** A learner with a short patience on its own thread, and its alarms. */
 final class RunningLearner implements AutoCloseable {
-    private static final long LIMIT_SECONDS = 90;
+    private static final long LIMIT_SECONDS = 300;
 
     private final SyntheticLog log;
     private final LogConnection connection;

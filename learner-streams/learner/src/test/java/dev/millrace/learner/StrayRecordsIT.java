@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Tests that foreign or out-of-order records on the learner's topics do not stop it. */
-@Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Timeout(value = 600, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class StrayRecordsIT {
     /** Of {@code produce(12, 6)}: what is later is too stale to be trained on. */
     private static final int NEWEST = 9;

@@ -70,11 +70,11 @@ import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class VersionRetentionIT {
     private static final DecoderShape SHAPE = new DecoderShape(11, 8, 1, 2, 1, 4, 12, 32, 10_000, 1e-6, true, true);
     private static final RunIdentity RUN = new RunIdentity("run-1", 0, "policy");
-    private static final Duration LIMIT = Duration.ofSeconds(90);
+    private static final Duration LIMIT = Duration.ofMinutes(5);
 
     @TempDir
     private static Path directory;

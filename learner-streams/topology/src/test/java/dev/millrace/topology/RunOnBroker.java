@@ -28,7 +28,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** One run's log on a real broker, with a producer of its rollouts and scores and readers of its output. */
 public final class RunOnBroker implements AutoCloseable {
-    private static final Duration PATIENCE = Duration.ofSeconds(90);
+    private static final Duration PATIENCE = Duration.ofMinutes(5);
 
     private final RunLog log;
     private final KafkaProducer<byte[], byte[]> producer;

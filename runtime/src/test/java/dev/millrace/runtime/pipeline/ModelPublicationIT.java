@@ -58,7 +58,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Versions of a decoder in bfloat16; in version n, n elements differ from the version before it. */
-@Timeout(300)
+@Timeout(900)
 class ModelPublicationIT {
     private static final DecoderShape SHAPE = new DecoderShape(40, 32, 1, 2, 1, 16, 64, 32, 10_000, 1e-6, true, true);
     private static final WeightsConfig CONFIG = new WeightsConfig(

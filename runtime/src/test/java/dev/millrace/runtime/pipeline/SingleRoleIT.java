@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class SingleRoleIT {
     @TempDir
     Path folder;
@@ -34,7 +34,7 @@ class SingleRoleIT {
 
     private SingleRole role(int port, String... more) {
         List<String> settings = new ArrayList<>(
-                List.of("run.bootstrap_servers=127.0.0.1:" + port, "run.id=late", "topics.timeout_ms=1000"));
+                List.of("run.bootstrap_servers=127.0.0.1:" + port, "run.id=late", "topics.timeout_ms=5000"));
         settings.addAll(List.of(more));
         return new SingleRole(
                 begun -> {
@@ -71,9 +71,9 @@ class SingleRoleIT {
     }
 
     private void awaitLine(String what) throws InterruptedException {
-        String line = said.poll(120, TimeUnit.SECONDS);
+        String line = said.poll(300, TimeUnit.SECONDS);
         while (line != null && !line.contains(what)) {
-            line = said.poll(120, TimeUnit.SECONDS);
+            line = said.poll(300, TimeUnit.SECONDS);
         }
         assertThat(line).contains(what);
     }
@@ -116,7 +116,7 @@ class SingleRoleIT {
             awaitLine("waiting for run late to be created");
             assertThat(ended).isNotDone();
             role.stop();
-            assertThatThrownBy(() -> ended.get(120, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> ended.get(300, TimeUnit.SECONDS))
                     .extracting(
                             failure -> failure.getCause().getCause()) // which may have been interrupted as it waited
                     .isInstanceOf(StoppedException.class);

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Messages of a first contact when client and broker do not fit: each cause has its own. */
-@Timeout(300)
+@Timeout(900)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 class ConnectionCausesIT {
     private static final TopicsConfig CONFIG = TopicsConfig.defaults().withTimeoutMs(4_000);

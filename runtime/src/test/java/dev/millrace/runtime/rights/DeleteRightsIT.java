@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** The lists of {@link RoleRights} are enough to stop and to delete a run, and show nothing of another one. */
-@Timeout(300)
+@Timeout(900)
 class DeleteRightsIT {
     private static final String STOPPER = RoleRights.STOP.lowerCase();
     private static final String CLEANER = RoleRights.DELETE.lowerCase();

@@ -41,7 +41,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class StandingRegistryIT {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final String TOPIC = TopicsConfig.defaults().schemasTopic();
@@ -57,7 +57,7 @@ class StandingRegistryIT {
 
         Running(Map<String, Object> client) {
             ConfigLayers layers =
-                    new ConfigLayers().set("topics.timeout_ms=5000").set("run.patience_seconds=60");
+                    new ConfigLayers().set("topics.timeout_ms=15000").set("run.patience_seconds=300");
             client.forEach((key, value) -> layers.set(
                     key.equals("bootstrap.servers") ? "run.bootstrap_servers" : "kafka." + key, value.toString()));
             registry = new StandingRegistry(layers.whereabouts(), 0, new PrintWriter(out, true));
@@ -82,7 +82,7 @@ class StandingRegistryIT {
         String get(String path) throws Exception {
             HttpResponse<String> response = HTTP.send(
                     HttpRequest.newBuilder(URI.create(url() + path))
-                            .timeout(Duration.ofSeconds(90))
+                            .timeout(Duration.ofMinutes(5))
                             .build(),
                     HttpResponse.BodyHandlers.ofString());
             return response.statusCode() + " " + response.body();
@@ -95,7 +95,7 @@ class StandingRegistryIT {
         @Override
         public void close() {
             registry.stop();
-            assertThat(ended).succeedsWithin(Duration.ofSeconds(60));
+            assertThat(ended).succeedsWithin(Duration.ofMinutes(5));
         }
     }
 
@@ -104,9 +104,9 @@ class StandingRegistryIT {
     }
 
     private static void await(Condition condition) throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(300);
         while (!condition.holds()) {
-            assertThat(System.nanoTime()).as("within 90 s").isLessThan(deadline);
+            assertThat(System.nanoTime()).as("within 300 s").isLessThan(deadline);
             TimeUnit.MILLISECONDS.sleep(100);
         }
     }
@@ -139,7 +139,7 @@ class StandingRegistryIT {
                 begin(client, "second");
                 assertThat(registry.get("/subjects"))
                         .contains("\"millrace.first.rollouts-value\"", "\"millrace.second.rollouts-value\"");
-                try (RestSchemaRegistry stock = new RestSchemaRegistry(registry.url(), true, 20_000)) {
+                try (RestSchemaRegistry stock = new RestSchemaRegistry(registry.url(), true, 90_000)) {
                     int id = stock.idOf("millrace.first.rollouts-value", Rollout.getClassSchema());
                     assertThat(stock.byId(id).getFullName()).isEqualTo("dev.millrace.schemas.Rollout");
                     assertThatThrownBy(() -> stock.idOf("foreign-value", Rollout.getClassSchema()))
@@ -191,7 +191,7 @@ class StandingRegistryIT {
 
     private static void assertRefused(SecuredBroker broker) {
         Running refused = new Running(broker.client("registry"));
-        assertThatThrownBy(() -> refused.ended.get(60, TimeUnit.SECONDS))
+        assertThatThrownBy(() -> refused.ended.get(300, TimeUnit.SECONDS))
                 .cause()
                 .isInstanceOf(LogSetupException.class)
                 .hasMessageContaining("kafka-acls --bootstrap-server ")

@@ -44,7 +44,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class ClusterRunsIT {
     private static final TopicsConfig CONFIG = TopicsConfig.defaults();
     /** At which the newest record is old. */

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-@Timeout(300)
+@Timeout(900)
 class TopicAdministrationIT {
     private static final TopicsConfig CONFIG = TopicsConfig.defaults().sizedFor(1_000, 3_000);
 

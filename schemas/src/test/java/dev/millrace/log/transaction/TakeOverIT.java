@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Two writers of one transactional id on a real broker: only the newer one continues, for any broker response. */
-@Timeout(300)
+@Timeout(900)
 class TakeOverIT {
     private static final String ID = "r.learner";
 

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A run that continues is read to its end without onlookers, and from there on only for them. */
-@Timeout(300)
+@Timeout(900)
 class UnseenRunIT {
     /** Requests of both readers together, in a time that suffices to find new records. */
     private static final int QUESTIONS = 20;

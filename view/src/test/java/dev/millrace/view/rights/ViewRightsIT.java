@@ -46,7 +46,7 @@ import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
 /** As docs/how-to/view.md promises, read access to a run's topics and schemas suffices for every page, and the view writes nothing. */
-@Timeout(300)
+@Timeout(900)
 class ViewRightsIT {
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
     private static final String READER = "reader";
