@@ -105,11 +105,12 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             try (RunLog log = RunLog.open(
                     client,
                     config.run().topics(),
-                    config.topology().join().partnerTopics(config.run().topics()),
-                    config.run().identity(),
+                    new RunLog.NewRun(
+                            config.run().identity(),
+                            config.topology().join().partnerTopics(config.run().topics()),
+                            Optional.empty()),
                     config.sizedTopics(),
                     config.run().schemaRegistryUrl().written(),
-                    Optional.empty(),
                     Clock.systemUTC())) {
                 try {
                     return onLog(point, config, log.connection(), meters.registry());

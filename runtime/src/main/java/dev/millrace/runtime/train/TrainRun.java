@@ -191,11 +191,12 @@ public final class TrainRun {
         try (RunLog log = stop.starting(() -> RunLog.open(
                 client,
                 config.run().topics(),
-                config.topology().join().partnerTopics(config.run().topics()),
-                config.run().identity(),
+                new RunLog.NewRun(
+                        config.run().identity(),
+                        config.topology().join().partnerTopics(config.run().topics()),
+                        Optional.of(RecordedConfiguration.of(config).text())),
                 config.sizedTopics(),
                 config.run().schemaRegistryUrl().written(),
-                Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
             EpochEnd.requireEpoch(config, log.connection());
             agree(log);
