@@ -206,10 +206,11 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
 
     /** Outcomes of the stale runs by total variation, which bounds the bias of token weights, and χ², the variance of sequence weights. */
     static Section quadrants(List<RunRow> rows) {
-        double tv = Math.sqrt(TreeBounds.DEFAULT.driftingKl() / 2); // by Pinsker's inequality
-        double ess = TreeBounds.DEFAULT.lowSampleSize();
-        List<RunRow> known =
-                rows.stream().filter(row -> row.lag() > 0 && row.tv() != null).toList();
+        double tv = Math.sqrt(TreeBounds.DEFAULT.drift().driftingKl() / 2); // by Pinsker's inequality
+        double ess = TreeBounds.DEFAULT.drift().lowSampleSize();
+        List<RunRow> known = rows.stream()
+                .filter(row -> row.key().lag() > 0 && row.drift().tv() != null)
+                .toList();
         if (known.isEmpty()) {
             return Section.of("TV × χ²: not recorded in these runs.");
         }
