@@ -166,7 +166,8 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             if (steps.isEmpty()) {
                 throw noStep(point.settings(), plan);
             }
-            return ClosedRun.of(point.settings(), point.eta() == 0, plan, steps, idle, processorLoad);
+            return ClosedRun.of(
+                    point.settings(), point.eta() == 0, plan, steps, new ClosedRun.Use(idle, processorLoad));
         }
     }
 
@@ -317,7 +318,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                 if (steps.isEmpty()) {
                     throw ClosedExecution.noStep(settings, plan);
                 }
-                return ClosedRun.of(settings, true, plan, steps, Map.of(), processors.load());
+                return ClosedRun.of(settings, true, plan, steps, new ClosedRun.Use(Map.of(), processors.load()));
             }
         }
 
