@@ -56,15 +56,16 @@ record CollapseAlarm(int runs, int falls, int windows, int positives, List<Ratin
     private static final Map<String, ToDoubleFunction<StepPoint>> INDICATORS = new LinkedHashMap<>();
 
     static {
-        INDICATORS.put("ESS ratio", point -> -Math.log(point.essRatio()));
-        INDICATORS.put("χ² per token", point -> Math.log1p(Math.max(0, point.chiSquare())));
-        INDICATORS.put("clip fraction", StepPoint::clipFraction);
-        INDICATORS.put("TV per token", StepPoint::tv);
-        INDICATORS.put("KL per token", StepPoint::kl);
-        INDICATORS.put("second moment", StepPoint::secondMoment);
-        INDICATORS.put("masked share", StepPoint::maskedFraction);
-        INDICATORS.put("gradient norm", point -> Math.log(1e-9 + point.gradNorm()));
-        INDICATORS.put("entropy", point -> -point.entropy());
+        INDICATORS.put("ESS ratio", point -> -Math.log(point.drift().essRatio()));
+        INDICATORS.put(
+                "χ² per token", point -> Math.log1p(Math.max(0, point.drift().chiSquare())));
+        INDICATORS.put("clip fraction", point -> point.update().clipFraction());
+        INDICATORS.put("TV per token", point -> point.drift().tv());
+        INDICATORS.put("KL per token", point -> point.drift().kl());
+        INDICATORS.put("second moment", point -> point.drift().secondMoment());
+        INDICATORS.put("masked share", point -> point.update().maskedFraction());
+        INDICATORS.put("gradient norm", point -> Math.log(1e-9 + point.update().gradNorm()));
+        INDICATORS.put("entropy", point -> -point.update().entropy());
     }
 
     /** The first three are the conjecture's. */

@@ -42,8 +42,9 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 grid,
                 List.copyOf(rows),
                 LagLaw.fit(rows.stream()
-                        .filter(row -> row.lag() > 0)
-                        .map(row -> new LagLaw.Point(row.lag(), row.essRatio(), row.outcome() == Outcome.KEEPS_UP))
+                        .filter(row -> row.key().lag() > 0)
+                        .map(row -> new LagLaw.Point(
+                                row.key().lag(), row.drift().essRatio(), row.outcome() == Outcome.KEEPS_UP))
                         .toList()));
     }
 
@@ -58,21 +59,21 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 .set("model", RunFiles.JSON.valueToTree(StalenessSettings.SMALL_MODEL)); // of every lag law
         List<RunRow> rows = List.of(RunFiles.JSON.treeToValue(tree.path("runs"), RunRow[].class));
         Grid grid = new Grid(
-                rows.stream().map(RunRow::lag).distinct().toList(),
-                rows.stream().map(RunRow::correction).distinct().toList(),
-                rows.stream().map(RunRow::seed).distinct().toList(),
+                rows.stream().map(row -> row.key().lag()).distinct().toList(),
+                rows.stream().map(row -> row.key().correction()).distinct().toList(),
+                rows.stream().map(row -> row.key().seed()).distinct().toList(),
                 RunFiles.JSON.treeToValue(tree.path("settings"), StalenessSettings.class));
         return of(grid, rows);
     }
 
     private List<Integer> lags() {
         return grid.lags().stream()
-                .filter(lag -> rows.stream().anyMatch(row -> row.lag() == lag))
+                .filter(lag -> rows.stream().anyMatch(row -> row.key().lag() == lag))
                 .toList();
     }
 
     private List<RunRow> at(int lag) {
-        return rows.stream().filter(row -> row.lag() == lag).toList();
+        return rows.stream().filter(row -> row.key().lag() == lag).toList();
     }
 
     /** Greatest lag of at least 1 at which every seed keeps up. */
@@ -110,10 +111,14 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     private List<Column<Integer>> columns() {
         return List.of(
                 Column.count("lag", lag -> lag),
-                Column.text("ESS ratio by seed", lag -> bySeed(lag, row -> format("%.3f", row.essRatio()))),
+                Column.text(
+                        "ESS ratio by seed",
+                        lag -> bySeed(lag, row -> format("%.3f", row.drift().essRatio()))),
                 Column.significant("second moment", 2, this::secondMomentAt),
                 Column.number("drift exponent", 2, this::driftExponent),
-                Column.text("last reward by seed", lag -> bySeed(lag, row -> format("%.3f", row.lastReward()))),
+                Column.text(
+                        "last reward by seed",
+                        lag -> bySeed(lag, row -> format("%.3f", row.learning().lastReward()))),
                 Column.text(
                         "outcome",
                         lag -> at(lag).stream()
@@ -136,9 +141,10 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         /** @param residuals observed less fitted log ESS, mean of the seeds at each lag */
         static Fit of(
                 String law, String parameters, List<RunRow> stale, List<Integer> lags, DoubleUnaryOperator logEss) {
-            ToDoubleFunction<RunRow> residual = row -> Math.log(row.essRatio()) - logEss.applyAsDouble(row.lag());
+            ToDoubleFunction<RunRow> residual = row -> Math.log(row.drift().essRatio())
+                    - logEss.applyAsDouble(row.key().lag());
             double mean = stale.stream()
-                    .mapToDouble(row -> Math.log(row.essRatio()))
+                    .mapToDouble(row -> Math.log(row.drift().essRatio()))
                     .average()
                     .orElseThrow();
             double squares = stale.stream()
@@ -146,7 +152,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                     .average()
                     .orElseThrow();
             double variance = stale.stream()
-                    .mapToDouble(row -> Math.pow(Math.log(row.essRatio()) - mean, 2))
+                    .mapToDouble(row -> Math.pow(Math.log(row.drift().essRatio()) - mean, 2))
                     .average()
                     .orElseThrow();
             return new Fit(
@@ -156,7 +162,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                     Math.sqrt(squares),
                     lags.stream()
                             .map(lag -> stale.stream()
-                                    .filter(row -> row.lag() == lag)
+                                    .filter(row -> row.key().lag() == lag)
                                     .mapToDouble(residual)
                                     .average()
                                     .orElseThrow())
@@ -165,7 +171,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     }
 
     private List<RunRow> stale() {
-        return rows.stream().filter(row -> row.lag() > 0).toList();
+        return rows.stream().filter(row -> row.key().lag() > 0).toList();
     }
 
     private List<Integer> staleLags() {
@@ -176,7 +182,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         List<RunRow> stale = stale();
         List<Integer> lags = staleLags();
         double[][] points = stale.stream()
-                .map(row -> new double[] {row.lag(), Math.log(row.essRatio())})
+                .map(row -> new double[] {row.key().lag(), Math.log(row.drift().essRatio())})
                 .toArray(double[][]::new);
         double meanLag = Arrays.stream(points).mapToDouble(p -> p[0]).average().orElseThrow();
         double mean = Arrays.stream(points).mapToDouble(p -> p[1]).average().orElseThrow();
@@ -288,17 +294,24 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
 
     List<Condition> conditions() {
         double eta = grid.settings().learningRate();
-        ToDoubleFunction<RunRow> perEss = row -> row.lag() / row.essRatio();
+        ToDoubleFunction<RunRow> perEss = row -> row.key().lag() / row.drift().essRatio();
         return List.of(
                 Condition.at("L / ESS at most c of the survey, ESS a ratio", 50, stale(), perEss),
                 Condition.at(
                         "L / ESS at most c of the survey, ESS in sequences",
                         50,
                         stale(),
-                        row -> row.lag() / (row.essRatio() * grid.settings().batchSequences())),
+                        row -> row.key().lag()
+                                / (row.drift().essRatio() * grid.settings().batchSequences())),
                 Condition.best("L / ESS at most c, ESS a ratio", stale(), perEss),
-                Condition.best("eta L at most R / G, arXiv 2607.01083", stale(), row -> eta * row.lag()),
-                Condition.best("L at most a constant: the control", stale(), RunRow::lag));
+                Condition.best(
+                        "eta L at most R / G, arXiv 2607.01083",
+                        stale(),
+                        row -> eta * row.key().lag()),
+                Condition.best(
+                        "L at most a constant: the control",
+                        stale(),
+                        row -> row.key().lag()));
     }
 
     private String bySeed(int lag, Function<RunRow, String> value) {
@@ -306,7 +319,10 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     }
 
     private double secondMomentAt(int lag) {
-        return at(lag).stream().mapToDouble(RunRow::secondMoment).average().orElseThrow();
+        return at(lag).stream()
+                .mapToDouble(row -> row.drift().secondMoment())
+                .average()
+                .orElseThrow();
     }
 
     /** b of {@code sqrt(second moment) ~ L^b} from the next smaller lag on; 1 where drift is of order eta L. */
@@ -324,7 +340,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
 
     private double essAt(int lag) {
         return Math.exp(at(lag).stream()
-                .mapToDouble(row -> Math.log(row.essRatio()))
+                .mapToDouble(row -> Math.log(row.drift().essRatio()))
                 .average()
                 .orElseThrow());
     }
@@ -388,12 +404,12 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
         List<Series> series = new ArrayList<>();
         for (long seed : grid.seeds()) {
             List<RunRow> ofSeed = rows.stream()
-                    .filter(row -> row.seed() == seed && row.lag() > 0)
+                    .filter(row -> row.key().seed() == seed && row.key().lag() > 0)
                     .toList();
             series.add(Series.points(
                     "seed " + seed,
-                    ofSeed.stream().mapToDouble(RunRow::lag).toArray(),
-                    ofSeed.stream().mapToDouble(RunRow::essRatio).toArray()));
+                    ofSeed.stream().mapToDouble(row -> row.key().lag()).toArray(),
+                    ofSeed.stream().mapToDouble(row -> row.drift().essRatio()).toArray()));
         }
         double[] lags = lags().stream()
                 .filter(lag -> lag > 0)

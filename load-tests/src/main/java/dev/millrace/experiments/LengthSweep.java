@@ -1,5 +1,6 @@
 package dev.millrace.experiments;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.Prompt;
@@ -36,8 +37,9 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.function.Consumer;
-import java.util.function.ToDoubleFunction;
+import java.util.function.Function;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Gradient estimators over the length of responses, with everything else fixed: the two policies, the ten prompts, the
@@ -87,14 +89,9 @@ public record LengthSweep(
     }
 
     /**
-     * One estimator at one length. Shares are of the squared true gradient.
+     * One estimator at one length.
      *
-     * @param ess {@code (Σ w)² / (n Σ w²)} over the tokens' weights
-     * @param bias unbiased estimate of {@code ‖E ĝ − ∇J‖²}, as a share; may be below 0
-     * @param variance {@code tr Var(ĝ)} of one batch, as a share
-     * @param cosine of the mean gradient to the true one
-     * @param norm of the mean gradient, over that of the true one
-     * @param progress {@code ⟨∇J, E ĝ⟩² / (tr Var(ĝ) + ‖Bias(ĝ)‖²)}, over that of an on-policy batch
+     * @param ess {@code (Σ w)² / (n Σ w²)} over the tokens' weights; 0 if all are 0
      */
     record Row(
             long seed,
@@ -102,32 +99,49 @@ public record LengthSweep(
             String estimator,
             double reward,
             double ess,
-            double bias,
-            double variance,
-            double cosine,
-            double norm,
-            double progress) {
+            @JsonUnwrapped Fit fit) {}
 
-        static Row of(long seed, int length, String estimator, double reward, double ess, Moments of, Moments oracle) {
+    /**
+     * A mean gradient against the true one. Bias, variance and progress are null, undecided, where the noise of the
+     * on-policy gradient exceeds it: the unbiased estimate of {@code ‖∇J‖²} is then not above 0.
+     *
+     * @param bias unbiased estimate of {@code ‖E ĝ − ∇J‖²}, as a share of {@code ‖∇J‖²}; may be below 0
+     * @param variance {@code tr Var(ĝ)} of one batch, likewise a share
+     * @param cosine to the true gradient; null if one of them is 0
+     * @param norm over that of the true gradient; null if that is 0
+     * @param progress {@code ⟨∇J, E ĝ⟩² / (tr Var(ĝ) + ‖Bias(ĝ)‖²)}, over that of an on-policy batch
+     */
+    record Fit(
+            @Nullable Double bias,
+            @Nullable Double variance,
+            @Nullable Double cosine,
+            @Nullable Double norm,
+            @Nullable Double progress) {
+
+        static Fit of(Moments of, Moments oracle) {
             double product = dot(of.mean(), oracle.mean());
+            Double cosine = finite(product / Math.sqrt(of.squaredNorm() * oracle.squaredNorm()));
+            Double norm = finite(Math.sqrt(of.squaredNorm() / oracle.squaredNorm()));
             double signal = oracle.squaredNorm() - oracle.variance() / oracle.draws();
+            if (!(signal > 0 && oracle.variance() > 0)) {
+                return new Fit(null, null, cosine, norm, null);
+            }
             double[] difference = of.mean().clone();
             for (int i = 0; i < difference.length; i++) {
                 difference[i] -= oracle.mean()[i];
             }
             double bias = dot(difference, difference) - of.variance() / of.draws() - oracle.variance() / oracle.draws();
             double onPolicy = signal * signal / oracle.variance();
-            return new Row(
-                    seed,
-                    length,
-                    estimator,
-                    reward,
-                    ess,
-                    bias / signal,
-                    of.variance() / signal,
-                    product / Math.sqrt(of.squaredNorm() * oracle.squaredNorm()),
-                    Math.sqrt(of.squaredNorm() / oracle.squaredNorm()),
-                    product * product / (of.variance() + Math.max(0, bias)) / onPolicy);
+            return new Fit(
+                    finite(bias / signal),
+                    finite(of.variance() / signal),
+                    cosine,
+                    norm,
+                    finite(product * product / (of.variance() + Math.max(0, bias)) / onPolicy));
+        }
+
+        private static @Nullable Double finite(double value) {
+            return Double.isFinite(value) ? value : null;
         }
     }
 
@@ -214,8 +228,8 @@ public record LengthSweep(
             Moments onPolicy = Moments.of(oracle);
             List<Row> rows = new ArrayList<>();
             for (int e = 0; e < ess.length; e++) {
-                rows.add(Row.of(
-                        seed, length, ESTIMATORS.get(e).key(), reward, ess[e], Moments.of(draws.get(e)), onPolicy));
+                Fit fit = Fit.of(Moments.of(draws.get(e)), onPolicy);
+                rows.add(new Row(seed, length, ESTIMATORS.get(e).key(), reward, ess[e], fit));
             }
             return rows;
         } finally {
@@ -247,7 +261,7 @@ public record LengthSweep(
             sums[1] += weight;
             sums[2] += weight * weight;
         });
-        return sums[1] * sums[1] / (sums[0] * sums[2]);
+        return sums[2] == 0 ? 0 : sums[1] * sums[1] / (sums[0] * sums[2]);
     }
 
     private LaggedStep step(long seed, int length, Correction correction) {
@@ -294,11 +308,19 @@ public record LengthSweep(
             Column.text("estimator", Row::estimator),
             Column.number("reward", 4, Row::reward),
             Column.significant("ess", 6, Row::ess),
-            Column.significant("bias", 6, Row::bias),
-            Column.significant("variance", 6, Row::variance),
-            Column.significant("cosine", 6, Row::cosine),
-            Column.significant("norm", 6, Row::norm),
-            Column.significant("progress", 6, Row::progress));
+            fit("bias", Fit::bias),
+            fit("variance", Fit::variance),
+            fit("cosine", Fit::cosine),
+            fit("norm", Fit::norm),
+            fit("progress", Fit::progress));
+
+    private static Column<Row> fit(String name, Function<Fit, @Nullable Double> value) {
+        return Column.significant(name, 6, row -> orNaN(value.apply(row.fit())));
+    }
+
+    private static double orNaN(@Nullable Double value) {
+        return value == null ? Double.NaN : value;
+    }
 
     /**
      * Runs the sweep and writes it.
@@ -324,33 +346,64 @@ public record LengthSweep(
     }
 
     Report report(List<Row> rows) {
-        List<Row> best = best(rows, Row::progress);
+        List<Row> best = best(rows, row -> row.fit().progress());
         long intermediate = best.stream()
                 .filter(row -> INTERMEDIATE.contains(row.estimator()))
                 .count();
+        int measured = seeds.size() * lengths.size();
+        int undecided = measured - best.size();
         return Report.of("Estimators over the length", List.of())
                 .concluding(Conclusion.of(
                                 "Is the progress of an intermediate unit (prefix, turn) the greatest?",
-                                intermediate + " of " + best.size() + " times",
-                                intermediate == best.size() ? Health.OK : Health.LOOK)
+                                intermediate + " of " + measured + " times"
+                                        + (undecided == 0
+                                                ? ""
+                                                : "; " + undecided
+                                                        + " undecided, the noise of the on-policy gradient exceeds it"),
+                                intermediate == measured ? Health.OK : Health.LOOK)
                         .resting("greatest progress, by seed and length", named(best))
                         .resting(
                                 "greatest ESS of a weighted one",
-                                named(best(rows, row -> row.estimator().equals("none") ? 0 : row.ess()))))
+                                named(best(rows, row -> row.estimator().equals("none") ? null : row.ess()))))
                 .with(table(
-                        "Progress of a batch, over that of an on-policy batch, by seed", rows, "%.2f", Row::progress))
+                        "Progress of a batch, over that of an on-policy batch, by seed",
+                        rows,
+                        "%.2f",
+                        row -> row.fit().progress()))
                 .with(table("ESS ratio of the weights of tokens", rows, "%.3f", Row::ess))
-                .with(table("Cosine of the mean gradient to the on-policy one", rows, "%.2f", Row::cosine))
-                .with(table("Norm of the mean gradient over the on-policy one's", rows, "%.2f", Row::norm))
-                .with(table("Squared bias over the squared on-policy gradient", rows, "%.2g", Row::bias))
-                .with(table("Variance of a batch over the squared on-policy gradient", rows, "%.2g", Row::variance))
+                .with(table(
+                        "Cosine of the mean gradient to the on-policy one",
+                        rows,
+                        "%.2f",
+                        row -> row.fit().cosine()))
+                .with(table(
+                        "Norm of the mean gradient over the on-policy one's",
+                        rows,
+                        "%.2f",
+                        row -> row.fit().norm()))
+                .with(table(
+                        "Squared bias over the squared on-policy gradient",
+                        rows,
+                        "%.2g",
+                        row -> row.fit().bias()))
+                .with(table(
+                        "Variance of a batch over the squared on-policy gradient",
+                        rows,
+                        "%.2g",
+                        row -> row.fit().variance()))
                 .with(Section.of("Progress over the length").with(List.of(chart(rows))));
     }
 
-    /** Of each seed and length. */
-    private List<Row> best(List<Row> rows, ToDoubleFunction<Row> value) {
-        return rows.stream().collect(Collectors.groupingBy(row -> List.of(row.seed(), row.length()))).values().stream()
-                .map(all -> all.stream().max(Comparator.comparingDouble(value)).orElseThrow())
+    /** Of each seed and length with a value. */
+    private static List<Row> best(List<Row> rows, Function<Row, @Nullable Double> value) {
+        return rows.stream()
+                .filter(row -> value.apply(row) != null)
+                .collect(Collectors.groupingBy(row -> List.of(row.seed(), row.length())))
+                .values()
+                .stream()
+                .map(all -> all.stream()
+                        .max(Comparator.comparingDouble(row -> orNaN(value.apply(row))))
+                        .orElseThrow())
                 .sorted(Comparator.comparingLong(Row::seed).thenComparingInt(Row::length))
                 .toList();
     }
@@ -359,7 +412,7 @@ public record LengthSweep(
         return rows.stream().map(row -> row.length() + " " + row.estimator()).collect(Collectors.joining(", "));
     }
 
-    private Section table(String title, List<Row> rows, String format, ToDoubleFunction<Row> value) {
+    private Section table(String title, List<Row> rows, String format, Function<Row, @Nullable Double> value) {
         List<Column<Correction>> columns = new ArrayList<>(List.of(Column.text("estimator", Correction::title)));
         for (int length : lengths) {
             columns.add(Column.text(
@@ -367,10 +420,14 @@ public record LengthSweep(
                     estimator -> rows.stream()
                             .filter(row ->
                                     row.length() == length && row.estimator().equals(estimator.key()))
-                            .map(row -> String.format(Locale.ROOT, format, value.applyAsDouble(row)))
+                            .map(row -> shown(format, value.apply(row)))
                             .collect(Collectors.joining(" / "))));
         }
         return Section.of(title).with(Table.of("", columns, ESTIMATORS));
+    }
+
+    private static String shown(String format, @Nullable Double value) {
+        return value == null ? "undecided" : String.format(Locale.ROOT, format, value);
     }
 
     private Chart chart(List<Row> rows) {
@@ -388,7 +445,8 @@ public record LengthSweep(
                                         .mapToDouble(length -> rows.stream()
                                                 .filter(row -> row.length() == length
                                                         && row.estimator().equals(estimator.key()))
-                                                .mapToDouble(Row::progress)
+                                                .mapToDouble(
+                                                        row -> orNaN(row.fit().progress()))
                                                 .average()
                                                 .orElse(Double.NaN))
                                         .toArray()))

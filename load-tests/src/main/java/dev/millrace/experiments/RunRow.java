@@ -1,9 +1,12 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.replay.Collapse;
 import dev.millrace.report.Column;
+import dev.millrace.report.Sample;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
@@ -23,37 +26,54 @@ import org.jspecify.annotations.Nullable;
  * <p>Drift (ESS, second moment, KL, total variation, χ²) is the median over a window: the {@value #BEFORE} steps before the fall of a
  * collapsed run; otherwise the steps at whole lag until the task was learnt; without such a step, all steps.
  *
- * @param collapsedAt step of the first evaluation below half; -1 if it did not collapse
- * @param reached step of the first evaluation with reward {@value #LEARNT}; -1 if none
- * @param tv null in rows written before it was recorded, as is chiSquare
- * @param masked mean share of sampled tokens without gradient
- * @param clipped mean share of trained tokens with a clipped objective
- * @param starved steps without a token to train on; null if not recorded
  * @param refused the number that was not finite; null if all were
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 record RunRow(
-        int lag,
-        Correction correction,
-        long seed,
+        @JsonUnwrapped RunKey key,
         Outcome outcome,
-        double firstReward,
-        double bestReward,
-        double lastReward,
-        double lastAccuracy,
-        long reached,
-        long collapsedAt,
-        double essRatio,
-        double secondMoment,
-        double kl,
-        @Nullable Double tv,
-        @Nullable Double chiSquare,
-        double masked,
-        double clipped,
-        double stepScale,
-        double gradNorm,
-        @Nullable Long starved,
+        @JsonUnwrapped Learning learning,
+        @JsonUnwrapped Drift drift,
+        @JsonUnwrapped Treatment treatment,
         @Nullable String refused) {
+    /**
+     * Evaluations.
+     *
+     * @param reached step of the first evaluation with reward {@value RunRow#LEARNT}; -1 if none
+     * @param collapsedAt step of the first evaluation below half; -1 if it did not collapse
+     */
+    record Learning(
+            double firstReward,
+            double bestReward,
+            double lastReward,
+            double lastAccuracy,
+            long reached,
+            long collapsedAt) {}
+
+    /** @param tv null in rows written before it was recorded, as is chiSquare */
+    @JsonInclude(JsonInclude.Include.NON_NULL)
+    record Drift(
+            double essRatio,
+            double secondMoment,
+            double kl,
+            @Nullable Double tv,
+            @Nullable Double chiSquare) {}
+
+    /**
+     * What the correction did.
+     *
+     * @param masked mean share of sampled tokens without gradient
+     * @param clipped mean share of trained tokens with a clipped objective
+     * @param starved steps without a token to train on; null if not recorded
+     */
+    @JsonInclude(JsonInclude.Include.NON_NULL)
+    record Treatment(
+            double masked,
+            double clipped,
+            double stepScale,
+            double gradNorm,
+            @Nullable Long starved) {}
+
     static final int STAYS = Collapse.STAYS;
     static final int LAST = 4;
     static final int BEFORE = 32;
@@ -88,26 +108,30 @@ record RunRow(
                         : Outcome.BEHIND;
         List<StepPoint> window = window(run, collapsedAt, reached);
         return new RunRow(
-                run.key().lag(),
-                run.key().correction(),
-                run.key().seed(),
+                run.key(),
                 outcome,
-                evaluations.get(0).reward(),
-                evaluations.stream().mapToDouble(Evaluation::reward).max().orElseThrow(),
-                last,
-                last(run, Evaluation::accuracy),
-                reached,
-                collapsedAt,
-                median(window, StepPoint::essRatio),
-                median(window, StepPoint::secondMoment),
-                median(window, StepPoint::kl),
-                median(window, StepPoint::tv),
-                median(window, StepPoint::chiSquare),
-                mean(run.points(), StepPoint::maskedFraction),
-                mean(run.points(), StepPoint::clipFraction),
-                mean(run.points(), StepPoint::stepScale),
-                median(run.points(), StepPoint::gradNorm),
-                starved(run.points()),
+                new Learning(
+                        evaluations.get(0).reward(),
+                        evaluations.stream()
+                                .mapToDouble(Evaluation::reward)
+                                .max()
+                                .orElseThrow(),
+                        last,
+                        last(run, Evaluation::accuracy),
+                        reached,
+                        collapsedAt),
+                new Drift(
+                        median(window, point -> point.drift().essRatio()),
+                        median(window, point -> point.drift().secondMoment()),
+                        median(window, point -> point.drift().kl()),
+                        median(window, point -> point.drift().tv()),
+                        median(window, point -> point.drift().chiSquare())),
+                new Treatment(
+                        mean(run.points(), point -> point.update().maskedFraction()),
+                        mean(run.points(), point -> point.update().clipFraction()),
+                        mean(run.points(), point -> point.update().stepScale()),
+                        median(run.points(), point -> point.update().gradNorm()),
+                        starved(run.points())),
                 run.refused());
     }
 
@@ -138,9 +162,9 @@ record RunRow(
     }
 
     private static @Nullable Long starved(List<StepPoint> points) {
-        return points.stream().allMatch(point -> point.starved() != null)
+        return points.stream().allMatch(point -> point.update().starved() != null)
                 ? points.stream()
-                        .filter(point -> Boolean.TRUE.equals(point.starved()))
+                        .filter(point -> Boolean.TRUE.equals(point.update().starved()))
                         .count()
                 : null;
     }
@@ -149,36 +173,37 @@ record RunRow(
         return points.stream().mapToDouble(value).average().orElse(Double.NaN);
     }
 
+    /** NaN of none. */
     static <T> double median(List<T> points, ToDoubleFunction<T> value) {
-        double[] sorted = points.stream().mapToDouble(value).sorted().toArray();
-        if (sorted.length == 0) {
-            return Double.NaN;
-        }
-        int middle = sorted.length / 2;
-        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+        return points.isEmpty()
+                ? Double.NaN
+                : Sample.of(points.stream().map(value::applyAsDouble).toList()).median();
     }
 
     static final List<Column<RunRow>> COLUMNS = List.of(
-            Column.count("lag", RunRow::lag),
-            Column.text("correction", row -> row.correction().key()),
-            Column.count("seed", RunRow::seed),
+            Column.count("lag", row -> row.key().lag()),
+            Column.text("correction", row -> row.key().correction().key()),
+            Column.count("seed", row -> row.key().seed()),
             Column.text("outcome", row -> row.outcome().name().toLowerCase(Locale.ROOT)),
-            Column.number("first_reward", 6, RunRow::firstReward),
-            Column.number("best_reward", 6, RunRow::bestReward),
-            Column.number("last_reward", 6, RunRow::lastReward),
-            Column.number("last_accuracy", 6, RunRow::lastAccuracy),
-            step("reached", RunRow::reached),
-            step("collapsed_at", RunRow::collapsedAt),
-            Column.number("ess_ratio", 6, RunRow::essRatio),
-            Column.number("second_moment", 6, RunRow::secondMoment),
-            Column.number("kl", 6, RunRow::kl),
-            Column.number("tv", 6, row -> Objects.requireNonNullElse(row.tv(), Double.NaN)),
-            Column.number("chi_square", 6, row -> Objects.requireNonNullElse(row.chiSquare(), Double.NaN)),
-            Column.number("masked", 6, RunRow::masked),
-            Column.number("clipped", 6, RunRow::clipped),
-            Column.number("step_scale", 6, RunRow::stepScale),
-            Column.number("grad_norm", 6, RunRow::gradNorm),
-            Column.countWhereKnown("starved", RunRow::starved),
+            Column.number("first_reward", 6, row -> row.learning().firstReward()),
+            Column.number("best_reward", 6, row -> row.learning().bestReward()),
+            Column.number("last_reward", 6, row -> row.learning().lastReward()),
+            Column.number("last_accuracy", 6, row -> row.learning().lastAccuracy()),
+            step("reached", row -> row.learning().reached()),
+            step("collapsed_at", row -> row.learning().collapsedAt()),
+            Column.number("ess_ratio", 6, row -> row.drift().essRatio()),
+            Column.number("second_moment", 6, row -> row.drift().secondMoment()),
+            Column.number("kl", 6, row -> row.drift().kl()),
+            Column.number("tv", 6, row -> Objects.requireNonNullElse(row.drift().tv(), Double.NaN)),
+            Column.number(
+                    "chi_square",
+                    6,
+                    row -> Objects.requireNonNullElse(row.drift().chiSquare(), Double.NaN)),
+            Column.number("masked", 6, row -> row.treatment().masked()),
+            Column.number("clipped", 6, row -> row.treatment().clipped()),
+            Column.number("step_scale", 6, row -> row.treatment().stepScale()),
+            Column.number("grad_norm", 6, row -> row.treatment().gradNorm()),
+            Column.countWhereKnown("starved", row -> row.treatment().starved()),
             Column.text("refused", RunRow::refused));
 
     private static Column<RunRow> step(String name, ToLongFunction<RunRow> value) {

@@ -52,19 +52,19 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
             Column.count("behavior_version", row -> row.point().behaviorVersion()),
             step("staleness", StepPoint::staleness),
             step("reward", StepPoint::reward),
-            step("ess_ratio", StepPoint::essRatio),
-            step("second_moment", StepPoint::secondMoment),
-            step("kl", StepPoint::kl),
-            step("tv", StepPoint::tv),
-            step("chi_square", StepPoint::chiSquare),
-            step("masked", StepPoint::maskedFraction),
-            step("clipped", StepPoint::clipFraction),
-            step("step_scale", StepPoint::stepScale),
-            step("grad_norm", StepPoint::gradNorm),
-            step("entropy", StepPoint::entropy),
+            step("ess_ratio", point -> point.drift().essRatio()),
+            step("second_moment", point -> point.drift().secondMoment()),
+            step("kl", point -> point.drift().kl()),
+            step("tv", point -> point.drift().tv()),
+            step("chi_square", point -> point.drift().chiSquare()),
+            step("masked", point -> point.update().maskedFraction()),
+            step("clipped", point -> point.update().clipFraction()),
+            step("step_scale", point -> point.update().stepScale()),
+            step("grad_norm", point -> point.update().gradNorm()),
+            step("entropy", point -> point.update().entropy()),
             Column.countWhereKnown(
                     "starved",
-                    row -> Optional.ofNullable(row.point().starved())
+                    row -> Optional.ofNullable(row.point().update().starved())
                             .map(is -> is ? 1L : 0L)
                             .orElse(null)));
 
@@ -159,11 +159,11 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
     }
 
     private Conclusion conclusion() {
-        int lag = rows.stream().mapToInt(RunRow::lag).max().orElse(0);
+        int lag = rows.stream().mapToInt(row -> row.key().lag()).max().orElse(0);
         String asked = "Which corrections keep up with their on-policy run at a lag of " + lag + "?";
         Map<Correction, List<RunRow>> there = rows.stream()
-                .filter(row -> row.lag() == lag)
-                .collect(Collectors.groupingBy(RunRow::correction, LinkedHashMap::new, Collectors.toList()));
+                .filter(row -> row.key().lag() == lag)
+                .collect(Collectors.groupingBy(row -> row.key().correction(), LinkedHashMap::new, Collectors.toList()));
         List<String> keepUp = there.entrySet().stream()
                 .filter(each -> each.getValue().stream().allMatch(row -> row.outcome() == RunRow.Outcome.KEEPS_UP))
                 .map(each -> each.getKey().title())
@@ -189,7 +189,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
     }
 
     private static SampleMean last(List<RunRow> seeds) {
-        return SampleMean.of(seeds.stream().mapToDouble(RunRow::lastReward).toArray());
+        return SampleMean.of(
+                seeds.stream().mapToDouble(row -> row.learning().lastReward()).toArray());
     }
 
     private Table table(Function<List<RunRow>, @Nullable String> cell) {
@@ -197,7 +198,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         grid.lags()
                 .forEach(lag -> columns.add(Column.text("lag " + lag, correction -> {
                     List<RunRow> seeds = rows.stream()
-                            .filter(row -> row.correction().equals(correction) && row.lag() == lag)
+                            .filter(row -> row.key().correction().equals(correction)
+                                    && row.key().lag() == lag)
                             .toList();
                     return seeds.isEmpty() ? "not run" : cell.apply(seeds);
                 })));
@@ -206,10 +208,11 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
 
     /** Outcomes of the stale runs by total variation, which bounds the bias of token weights, and χ², the variance of sequence weights. */
     static Section quadrants(List<RunRow> rows) {
-        double tv = Math.sqrt(TreeBounds.DEFAULT.driftingKl() / 2); // by Pinsker's inequality
-        double ess = TreeBounds.DEFAULT.lowSampleSize();
-        List<RunRow> known =
-                rows.stream().filter(row -> row.lag() > 0 && row.tv() != null).toList();
+        double tv = Math.sqrt(TreeBounds.DEFAULT.drift().driftingKl() / 2); // by Pinsker's inequality
+        double ess = TreeBounds.DEFAULT.drift().lowSampleSize();
+        List<RunRow> known = rows.stream()
+                .filter(row -> row.key().lag() > 0 && row.drift().tv() != null)
+                .toList();
         if (known.isEmpty()) {
             return Section.of("TV × χ²: not recorded in these runs.");
         }
@@ -219,8 +222,8 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         }
         known.forEach(row -> quadrants
                 .computeIfAbsent(
-                        (Objects.requireNonNull(row.tv()) > tv ? "high, " : "low, ")
-                                + (row.essRatio() < ess ? "high" : "low"),
+                        (Objects.requireNonNull(row.drift().tv()) > tv ? "high, " : "low, ")
+                                + (row.drift().essRatio() < ess ? "high" : "low"),
                         none -> new ArrayList<>())
                 .add(row));
         List<Column<Map.Entry<String, List<RunRow>>>> columns =
@@ -246,7 +249,10 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return String.format(
                 Locale.ROOT,
                 "%.2f %s",
-                seeds.stream().mapToDouble(RunRow::lastReward).average().orElse(Double.NaN),
+                seeds.stream()
+                        .mapToDouble(row -> row.learning().lastReward())
+                        .average()
+                        .orElse(Double.NaN),
                 seeds.stream().map(row -> row.outcome().name().substring(0, 1)).collect(Collectors.joining()));
     }
 
@@ -254,14 +260,14 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return String.format(
                 Locale.ROOT,
                 "%.2f / %.3f",
-                RunRow.median(seeds, RunRow::essRatio),
-                RunRow.median(seeds, RunRow::secondMoment));
+                RunRow.median(seeds, row -> row.drift().essRatio()),
+                RunRow.median(seeds, row -> row.drift().secondMoment()));
     }
 
     private static @Nullable String starved(List<RunRow> seeds) {
-        return seeds.stream().allMatch(row -> row.starved() != null)
+        return seeds.stream().allMatch(row -> row.treatment().starved() != null)
                 ? Long.toString(seeds.stream()
-                        .mapToLong(row -> Objects.requireNonNull(row.starved()))
+                        .mapToLong(row -> Objects.requireNonNull(row.treatment().starved()))
                         .sum())
                 : null;
     }
@@ -311,9 +317,9 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
                 lags.stream().mapToDouble(Integer::doubleValue).toArray(),
                 lags.stream()
                         .mapToDouble(lag -> rows.stream()
-                                .filter(row ->
-                                        row.lag() == lag && row.correction().equals(correction))
-                                .mapToDouble(RunRow::essRatio)
+                                .filter(row -> row.key().lag() == lag
+                                        && row.key().correction().equals(correction))
+                                .mapToDouble(row -> row.drift().essRatio())
                                 .average()
                                 .orElse(Double.NaN))
                         .toArray());

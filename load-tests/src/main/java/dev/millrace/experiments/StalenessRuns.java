@@ -178,17 +178,15 @@ public final class StalenessRuns {
                     oldestVersion(batch),
                     batch.getStalenessMean(),
                     scored.meanReward(),
-                    drift.essRatio(),
-                    drift.secondMoment(),
-                    drift.kl(),
-                    drift.tv(),
-                    drift.chiSquare(),
-                    1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
-                    metric(report, "clip_fraction"),
-                    batch.getStepScale(),
-                    metric(report, "grad_norm"),
-                    metric(report, "entropy"),
-                    report.tokensTrained() == 0);
+                    new StepPoint.Drift(
+                            drift.essRatio(), drift.secondMoment(), drift.kl(), drift.tv(), drift.chiSquare()),
+                    new StepPoint.Update(
+                            1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
+                            metric(report, "clip_fraction"),
+                            batch.getStepScale(),
+                            metric(report, "grad_norm"),
+                            metric(report, "entropy"),
+                            report.tokensTrained() == 0));
         }
 
         /** Rollouts of behavior, scored by current, and as trajectories. */

@@ -105,11 +105,12 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             try (RunLog log = RunLog.open(
                     client,
                     config.run().topics(),
-                    config.topology().join().partnerTopics(config.run().topics()),
-                    config.run().identity(),
+                    new RunLog.NewRun(
+                            config.run().identity(),
+                            config.topology().join().partnerTopics(config.run().topics()),
+                            Optional.empty()),
                     config.sizedTopics(),
                     config.run().schemaRegistryUrl().written(),
-                    Optional.empty(),
                     Clock.systemUTC())) {
                 try {
                     return onLog(point, config, log.connection(), meters.registry());
@@ -165,7 +166,8 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             if (steps.isEmpty()) {
                 throw noStep(point.settings(), plan);
             }
-            return ClosedRun.of(point.settings(), point.eta() == 0, plan, steps, idle, processorLoad);
+            return ClosedRun.of(
+                    point.settings(), point.eta() == 0, plan, steps, new ClosedRun.Use(idle, processorLoad));
         }
     }
 
@@ -316,7 +318,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                 if (steps.isEmpty()) {
                     throw ClosedExecution.noStep(settings, plan);
                 }
-                return ClosedRun.of(settings, true, plan, steps, Map.of(), processors.load());
+                return ClosedRun.of(settings, true, plan, steps, new ClosedRun.Use(Map.of(), processors.load()));
             }
         }
 

@@ -70,10 +70,13 @@ public final class ClosedLoopReport {
             number("ms per step", 0, ClosedRun::millisPerStep),
             Column.number("of the plain loop", 2, row -> row.ofPlain(ClosedRun::millisPerStep)),
             number("tokens per second", 0, ClosedRun::tokensPerSecond),
-            number("speed up", 2, ClosedRun::speedUp),
-            number("seconds to reward", 1, run -> measured(run.secondsToReward())),
-            number("speed up to reward", 2, run -> measured(run.speedUpToReward())),
-            Column.number("to reward, of the plain loop", 2, row -> row.ofPlain(ClosedRun::secondsToReward)),
+            number("speed up", 2, run -> run.speed().speedUp()),
+            number("seconds to reward", 1, run -> measured(run.speed().secondsToReward())),
+            number("speed up to reward", 2, run -> measured(run.speed().speedUpToReward())),
+            Column.number(
+                    "to reward, of the plain loop",
+                    2,
+                    row -> row.ofPlain(run -> run.speed().secondsToReward())),
             number("first reward", 3, ClosedRun::firstReward),
             number("last reward", 3, ClosedRun::lastReward),
             number("staleness", 2, ClosedRun::staleness),
@@ -81,7 +84,7 @@ public final class ClosedLoopReport {
             idle("generator"),
             idle("scorer"),
             idle("learner"),
-            Column.percent("processor load", 0, row -> row.run().processorLoad()));
+            Column.percent("processor load", 0, row -> row.run().use().processorLoad()));
 
     private static final List<Column<Row>> SHOWN = shown();
 
@@ -102,7 +105,7 @@ public final class ClosedLoopReport {
     }
 
     private static Column<Row> idle(String role) {
-        return Column.percent(role + " idle", 0, row -> row.run().idle().getOrDefault(role, Double.NaN));
+        return Column.percent(role + " idle", 0, row -> row.run().use().idle().getOrDefault(role, Double.NaN));
     }
 
     private static List<Column<Row>> shown() {
@@ -169,7 +172,7 @@ public final class ClosedLoopReport {
         String asked = "What is gained over sampling and training in turns?";
         DoubleSummaryStatistics gain = rows(of).stream()
                 .filter(row -> !row.run().synchronous())
-                .mapToDouble(row -> row.run().speedUp())
+                .mapToDouble(row -> row.run().speed().speedUp())
                 .summaryStatistics();
         if (gain.getCount() == 0) {
             return Conclusion.of(asked, "not known: no run but the synchronous ones was measured", Health.NONE);
@@ -191,7 +194,7 @@ public final class ClosedLoopReport {
                                         Locale.ROOT,
                                         "%s: %.2f times the tokens per second of the synchronous run, %.1f versions behind%s.",
                                         row.run().label(),
-                                        row.run().speedUp(),
+                                        row.run().speed().speedUp(),
                                         row.run().staleness(),
                                         row.of().plain() == null
                                                 ? ""

@@ -70,19 +70,20 @@ public final class Comparison {
     private static double p99(Curve curve) {
         return curve.points().stream()
                 .filter(Comparison::followed)
-                .max(Comparator.comparingDouble(PointResult::offered))
-                .map(point -> point.endToEnd().p99())
+                .max(Comparator.comparingDouble(p -> p.rates().offered()))
+                .map(point -> point.latencies().endToEnd().p99())
                 .orElse(0.0);
     }
 
     private static boolean followed(PointResult point) {
-        return Knee.Point.of(point.offered(), point.achieved()).followed();
+        return Knee.Point.of(point.rates().offered(), point.rates().achieved()).followed();
     }
 
     /** Relative gap between the highest rate followed and the lowest not followed; 0 without both. */
     private static double resolution(Curve curve) {
         List<Knee.Point> points = curve.points().stream()
-                .map(point -> Knee.Point.of(point.offered(), point.achieved()))
+                .map(point ->
+                        Knee.Point.of(point.rates().offered(), point.rates().achieved()))
                 .toList();
         double highest = Knee.highestFollowed(points);
         double above = Knee.lowestNotFollowed(points);
@@ -139,7 +140,11 @@ public final class Comparison {
     public static final class ClosedComparison {
         private record ClosedRow(ClosedRun old, ClosedRun now, double noise) {
             String verdict() {
-                return Comparison.verdict(now.synchronous() ? 0 : now.speedUp() / old.speedUp() - 1, noise);
+                return Comparison.verdict(
+                        now.synchronous()
+                                ? 0
+                                : now.speed().speedUp() / old.speed().speedUp() - 1,
+                        noise);
             }
         }
 
@@ -147,8 +152,8 @@ public final class Comparison {
                 Column.text("run", row -> row.now().label()),
                 Column.number("tokens/s old", 0, row -> row.old().tokensPerSecond()),
                 Column.number("tokens/s new", 0, row -> row.now().tokensPerSecond()),
-                Column.number("of synchronous old", 2, row -> row.old().speedUp()),
-                Column.number("of synchronous new", 2, row -> row.now().speedUp()),
+                Column.number("of synchronous old", 2, row -> row.old().speed().speedUp()),
+                Column.number("of synchronous new", 2, row -> row.now().speed().speedUp()),
                 Column.number("last reward old", 3, row -> row.old().lastReward()),
                 Column.number("last reward new", 3, row -> row.now().lastReward()),
                 Column.percent("noise", 0, ClosedRow::noise),

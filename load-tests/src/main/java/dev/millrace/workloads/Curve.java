@@ -1,6 +1,7 @@
 package dev.millrace.workloads;
 
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Sample;
 import java.util.List;
 import java.util.Map;
 import java.util.SortedMap;
@@ -17,7 +18,8 @@ public record Curve(Map<String, String> settings, Baseline baseline, List<PointR
     public SortedMap<Double, Sample> achieved() {
         Map<Double, List<Double>> byRate = points.stream()
                 .collect(Collectors.groupingBy(
-                        PointResult::offered, Collectors.mapping(PointResult::achieved, Collectors.toList())));
+                        p -> p.rates().offered(),
+                        Collectors.mapping(p -> p.rates().achieved(), Collectors.toList())));
         SortedMap<Double, Sample> achieved = new TreeMap<>();
         byRate.forEach((rate, times) -> achieved.put(rate, Sample.of(times)));
         return achieved;

@@ -77,7 +77,7 @@ public final class LoadTest {
                 PointResult result = point(workload.withRate(rate), settings, baseline);
                 results.add(result);
                 report(result);
-                return result.achieved();
+                return result.rates().achieved();
             });
         } else {
             for (SweepPoint point : points) {
@@ -87,7 +87,7 @@ public final class LoadTest {
             }
         }
         Knee knee = Knee.of(results.stream()
-                .map(r -> Knee.Point.of(r.offered(), r.achieved()))
+                .map(r -> Knee.Point.of(r.rates().offered(), r.rates().achieved()))
                 .toList());
         progress.accept(
                 knee.reached()
@@ -106,12 +106,12 @@ public final class LoadTest {
                 Locale.ROOT,
                 "%s: %.0f of %.0f rollouts/s, %.2f of the copy, end to end p50 %.0f ms p99 %.0f ms, " + "limited by %s",
                 result.label(),
-                result.achieved(),
-                result.offered(),
-                result.ofBaseline(),
-                result.endToEnd().p50(),
-                result.endToEnd().p99(),
-                result.limit().words()));
+                result.rates().achieved(),
+                result.rates().offered(),
+                result.rates().ofBaseline(),
+                result.latencies().endToEnd().p50(),
+                result.latencies().endToEnd().p99(),
+                result.use().limit().words()));
     }
 
     private String next() {

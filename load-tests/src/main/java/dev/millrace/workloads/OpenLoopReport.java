@@ -9,6 +9,7 @@ import dev.millrace.report.Conclusion.Health;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportPage;
+import dev.millrace.report.Sample;
 import dev.millrace.report.Section;
 import dev.millrace.report.Series;
 import dev.millrace.report.Table;
@@ -40,18 +41,21 @@ public final class OpenLoopReport {
 
     private static final Column<Row> POINT = Column.text(
             "point", row -> SettingsLabel.of(row.point().settings(), row.curve().settings()));
-    private static final Column<Row> OFFERED = rate("offered", PointResult::offered);
-    private static final Column<Row> ACHIEVED = rate("achieved", PointResult::achieved);
-    private static final Column<Row> MEGABYTES = number("megabytes per second", 1, PointResult::megabytesPerSecond);
-    private static final Column<Row> OF_BASELINE = number("of baseline", 2, PointResult::ofBaseline);
+    private static final Column<Row> OFFERED = rate("offered", p -> p.rates().offered());
+    private static final Column<Row> ACHIEVED = rate("achieved", p -> p.rates().achieved());
+    private static final Column<Row> MEGABYTES =
+            number("megabytes per second", 1, p -> p.rates().megabytesPerSecond());
+    private static final Column<Row> OF_BASELINE =
+            number("of baseline", 2, p -> p.rates().ofBaseline());
     private static final Column<Row> P50 =
-            number("end to end p50 ms", 0, p -> p.endToEnd().p50());
+            number("end to end p50 ms", 0, p -> p.latencies().endToEnd().p50());
     private static final Column<Row> P99 =
-            number("end to end p99 ms", 0, p -> p.endToEnd().p99());
+            number("end to end p99 ms", 0, p -> p.latencies().endToEnd().p99());
     private static final Column<Row> ADDED =
-            number("added p99 ms", 0, p -> p.added().p99());
-    private static final Column<Row> STALENESS = number("staleness mean", 2, PointResult::stalenessMean);
-    private static final Column<Row> ESS = number("ESS", 3, PointResult::ess);
+            number("added p99 ms", 0, p -> p.latencies().added().p99());
+    private static final Column<Row> STALENESS =
+            number("staleness mean", 2, p -> p.batches().stalenessMean());
+    private static final Column<Row> ESS = number("ESS", 3, p -> p.batches().ess());
 
     private static final List<Column<Row>> SHORT = List.of(
             POINT,
@@ -64,33 +68,36 @@ public final class OpenLoopReport {
             ADDED,
             STALENESS,
             ESS,
-            Column.text("limited by", row -> row.point().limit().words() + events(row.point())));
+            Column.text("limited by", row -> row.point().use().limit().words() + events(row.point())));
 
     private static final List<Column<Row>> ALL = List.of(
             Column.text("curve", row -> row.curve().label()),
             POINT,
             OFFERED,
             ACHIEVED,
-            number("tokens per second", 0, PointResult::tokensPerSecond),
+            number("tokens per second", 0, p -> p.rates().tokensPerSecond()),
             MEGABYTES,
             OF_BASELINE,
-            number("publish delay p99 ms", 1, p -> p.publishDelay().p99()),
-            number("publish latency p99 ms", 1, p -> p.publishLatency().p99()),
+            number("publish delay p99 ms", 1, p -> p.latencies().publishDelay().p99()),
+            number(
+                    "publish latency p99 ms",
+                    1,
+                    p -> p.latencies().publishLatency().p99()),
             P50,
             P99,
-            number("added p50 ms", 1, p -> p.added().p50()),
+            number("added p50 ms", 1, p -> p.latencies().added().p50()),
             ADDED,
             ESS,
-            number("trained share", 3, PointResult::trainedShare),
+            number("trained share", 3, p -> p.batches().trainedShare()),
             STALENESS,
-            number("stale share", 3, PointResult::staleShare),
-            number("learner busy", 2, PointResult::learnerBusy),
-            number("processor load", 2, PointResult::processorLoad),
-            number("own micros", 1, PointResult::ownMicros),
-            number("drain seconds", 1, p -> measured(p.drainSeconds())),
-            number("recovery seconds", 1, p -> measured(p.recoverySeconds())),
-            number("gap seconds", 1, p -> measured(p.gapSeconds())),
-            Column.text("limit", row -> row.point().limit().name().toLowerCase(Locale.ROOT)));
+            number("stale share", 3, p -> p.batches().staleShare()),
+            number("learner busy", 2, p -> p.use().learnerBusy()),
+            number("processor load", 2, p -> p.use().processorLoad()),
+            number("own micros", 1, p -> p.use().ownMicros()),
+            number("drain seconds", 1, p -> measured(p.recovery().drainSeconds())),
+            number("recovery seconds", 1, p -> measured(p.recovery().recoverySeconds())),
+            number("gap seconds", 1, p -> measured(p.recovery().gapSeconds())),
+            Column.text("limit", row -> row.point().use().limit().name().toLowerCase(Locale.ROOT)));
 
     private static final List<Column<LagRow>> LAGS = List.of(
             Column.text("curve", row -> row.curve().label()),
@@ -200,8 +207,8 @@ public final class OpenLoopReport {
     private Conclusion conclusion() {
         return of.curves().stream()
                 .flatMap(curve -> curve.points().stream())
-                .filter(point -> point.gapSeconds() >= 0)
-                .max(Comparator.comparingDouble(PointResult::gapSeconds))
+                .filter(point -> point.recovery().gapSeconds() >= 0)
+                .max(Comparator.comparingDouble(p -> p.recovery().gapSeconds()))
                 .map(OpenLoopReport::ofKill)
                 .orElseGet(this::ofKnee);
     }
@@ -209,21 +216,27 @@ public final class OpenLoopReport {
     private static Conclusion ofKill(PointResult killed) {
         return Conclusion.of(
                         "What does a kill under load cost?",
-                        String.format(Locale.ROOT, "%.1f s without a batch", killed.gapSeconds())
-                                + (killed.recoverySeconds() < 0
+                        String.format(
+                                        Locale.ROOT,
+                                        "%.1f s without a batch",
+                                        killed.recovery().gapSeconds())
+                                + (killed.recovery().recoverySeconds() < 0
                                         ? "; what had piled up was still there when the load ended"
                                         : String.format(
                                                 Locale.ROOT,
                                                 ", and back to the lag before after %.1f s",
-                                                killed.recoverySeconds())),
-                        killed.recoverySeconds() < 0 ? Health.LOOK : Health.OK)
+                                                killed.recovery().recoverySeconds())),
+                        killed.recovery().recoverySeconds() < 0 ? Health.LOOK : Health.OK)
                 .resting(
                         "end to end, p99",
-                        String.format(Locale.ROOT, "%,.0f ms", killed.endToEnd().p99()))
+                        String.format(
+                                Locale.ROOT,
+                                "%,.0f ms",
+                                killed.latencies().endToEnd().p99()))
                 .sure(String.format(
                         Locale.ROOT,
                         "killed once, at %,.0f rollouts/s, on the machine below; repeat it to know how far two runs are apart",
-                        killed.offered()));
+                        killed.rates().offered()));
     }
 
     private Conclusion ofKnee() {
@@ -301,18 +314,23 @@ public final class OpenLoopReport {
 
     private static String events(PointResult p) {
         List<String> events = new ArrayList<>();
-        if (p.drainSeconds() >= 0) {
-            events.add(String.format(Locale.ROOT, "; backlog drained in %.1f s", p.drainSeconds()));
-        }
-        if (p.backlogLeft() > 0) {
+        if (p.recovery().drainSeconds() >= 0) {
             events.add(String.format(
-                    Locale.ROOT, "; %,d rollouts of the backlog were in no batch at the end", p.backlogLeft()));
+                    Locale.ROOT, "; backlog drained in %.1f s", p.recovery().drainSeconds()));
         }
-        if (p.gapSeconds() >= 0) {
-            events.add(String.format(Locale.ROOT, "; gap after the kill %.1f s", p.gapSeconds()));
+        if (p.recovery().backlogLeft() > 0) {
+            events.add(String.format(
+                    Locale.ROOT,
+                    "; %,d rollouts of the backlog were in no batch at the end",
+                    p.recovery().backlogLeft()));
         }
-        if (p.recoverySeconds() >= 0) {
-            events.add(String.format(Locale.ROOT, ", recovered in %.1f s", p.recoverySeconds()));
+        if (p.recovery().gapSeconds() >= 0) {
+            events.add(String.format(
+                    Locale.ROOT, "; gap after the kill %.1f s", p.recovery().gapSeconds()));
+        }
+        if (p.recovery().recoverySeconds() >= 0) {
+            events.add(String.format(
+                    Locale.ROOT, ", recovered in %.1f s", p.recovery().recoverySeconds()));
         }
         return String.join("", events);
     }
@@ -347,10 +365,10 @@ public final class OpenLoopReport {
             return List.of();
         }
         double highest = rows(of.curves()).stream()
-                .mapToDouble(row -> row.point().offered())
+                .mapToDouble(row -> row.point().rates().offered())
                 .max()
                 .orElseThrow();
-        List<Series> achieved = new ArrayList<>(byRate(PointResult::achieved));
+        List<Series> achieved = new ArrayList<>(byRate(p -> p.rates().achieved()));
         achieved.add(Series.reference("all that is offered", new double[] {0, highest}, new double[] {0, highest}));
         Axis offered = Axis.of("offered").in("rollouts/s");
         return List.of(
@@ -359,7 +377,7 @@ public final class OpenLoopReport {
                         "end to end, p99",
                         offered,
                         Axis.of("").in("ms").logarithmic(),
-                        byRate(p -> p.endToEnd().p99())),
+                        byRate(p -> p.latencies().endToEnd().p99())),
                 Chart.of(
                         "records behind at the end, all partitions",
                         offered,
@@ -371,13 +389,17 @@ public final class OpenLoopReport {
                         "versions behind at the expected step, mean",
                         offered,
                         Axis.of("versions"),
-                        byRate(PointResult::stalenessMean)),
-                Chart.of("ESS ratio, median", offered, Axis.share("ESS ratio"), byRate(PointResult::ess)),
+                        byRate(p -> p.batches().stalenessMean())),
+                Chart.of(
+                        "ESS ratio, median",
+                        offered,
+                        Axis.share("ESS ratio"),
+                        byRate(p -> p.batches().ess())),
                 Chart.of(
                         "tokens that reach a gradient",
                         offered,
                         Axis.share("share"),
-                        byRate(PointResult::trainedShare)));
+                        byRate(p -> p.batches().trainedShare())));
     }
 
     private List<Series> byRate(ToDoubleFunction<PointResult> value) {
@@ -385,7 +407,7 @@ public final class OpenLoopReport {
                 .map(curve -> {
                     Map<Double, List<Double>> byRate = curve.points().stream()
                             .collect(Collectors.groupingBy(
-                                    PointResult::offered,
+                                    p -> p.rates().offered(),
                                     TreeMap::new,
                                     Collectors.mapping(value::applyAsDouble, Collectors.toList())));
                     return Series.line(

@@ -1,5 +1,6 @@
 package dev.millrace.workloads;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import java.util.List;
 import java.util.Map;
 import org.HdrHistogram.Histogram;
@@ -8,51 +9,71 @@ import org.HdrHistogram.Histogram;
  * Results of one point. Shares are in [0, 1]; -1 means not measured.
  *
  * @param settings of the sweep
- * @param offered rollouts per second by the schedule
- * @param achieved rollouts per second that reached a batch
- * @param tokensPerSecond response tokens of these
- * @param megabytesPerSecond keys and values of their rollouts and scores, uncompressed
- * @param ofBaseline over the raw copy
- * @param publishDelay intended time to producer, ms
- * @param publishLatency intended time to acknowledgement, ms
- * @param endToEnd intended time to visible batch, ms
- * @param added rollout and score on the log to visible batch, ms
- * @param ess median of the batches' ESS ratio
- * @param trainedShare tokens with a gradient, of those in batches
- * @param stalenessMean versions behind at the expected step, mean over batches
- * @param staleShare stale rollouts, of these and those that reached a batch
- * @param learnerBusy share of time; 0 without a learner
- * @param processorLoad of the whole machine
- * @param ownMicros mean time of the generator per record
- * @param drainSeconds until the backlog was in batches
- * @param backlogLeft rollouts of the backlog in no batch at the end
- * @param recoverySeconds from a kill until lag is back to its level before
- * @param gapSeconds longest time without a batch after a kill
+ * @param rates of the load
+ * @param batches made meanwhile
+ * @param use of the machine
+ * @param recovery from a backlog or a kill
  */
 public record PointResult(
         Map<String, String> settings,
-        double offered,
-        double achieved,
-        double tokensPerSecond,
-        double megabytesPerSecond,
-        double ofBaseline,
-        Latency publishDelay,
-        Latency publishLatency,
-        Latency endToEnd,
-        Latency added,
-        double ess,
-        double trainedShare,
-        double stalenessMean,
-        double staleShare,
-        double learnerBusy,
-        double processorLoad,
-        double ownMicros,
-        Limit limit,
-        double drainSeconds,
-        long backlogLeft,
-        double recoverySeconds,
-        double gapSeconds,
+        @JsonUnwrapped Rates rates,
+        @JsonUnwrapped Latencies latencies,
+        @JsonUnwrapped Batches batches,
+        @JsonUnwrapped Use use,
+        @JsonUnwrapped Recovery recovery,
         List<LagSample> lags) {
+
+    /**
+     * Rates of a point.
+     *
+     * @param offered rollouts per second by the schedule
+     * @param achieved rollouts per second that reached a batch
+     * @param tokensPerSecond response tokens of these
+     * @param megabytesPerSecond keys and values of their rollouts and scores, uncompressed
+     * @param ofBaseline over the raw copy
+     */
+    public record Rates(
+            double offered, double achieved, double tokensPerSecond, double megabytesPerSecond, double ofBaseline) {}
+
+    /**
+     * Latencies of a point.
+     *
+     * @param publishDelay intended time to producer, ms
+     * @param publishLatency intended time to acknowledgement, ms
+     * @param endToEnd intended time to visible batch, ms
+     * @param added rollout and score on the log to visible batch, ms
+     */
+    public record Latencies(Latency publishDelay, Latency publishLatency, Latency endToEnd, Latency added) {}
+
+    /**
+     * Contents of the batches.
+     *
+     * @param ess median of the batches' ESS ratio
+     * @param trainedShare tokens with a gradient, of those in batches
+     * @param stalenessMean versions behind at the expected step, mean over batches
+     * @param staleShare stale rollouts, of these and those that reached a batch
+     */
+    public record Batches(double ess, double trainedShare, double stalenessMean, double staleShare) {}
+
+    /**
+     * How busy the machine was.
+     *
+     * @param learnerBusy share of time; 0 without a learner
+     * @param processorLoad of the whole machine
+     * @param ownMicros mean time of the generator per record
+     * @param limit of the point
+     */
+    public record Use(double learnerBusy, double processorLoad, double ownMicros, Limit limit) {}
+
+    /**
+     * Times of a recovery.
+     *
+     * @param drainSeconds until the backlog was in batches
+     * @param backlogLeft rollouts of the backlog in no batch at the end
+     * @param recoverySeconds from a kill until lag is back to its level before
+     * @param gapSeconds longest time without a batch after a kill
+     */
+    public record Recovery(double drainSeconds, long backlogLeft, double recoverySeconds, double gapSeconds) {}
 
     public String label() {
         return SettingsLabel.of(settings);

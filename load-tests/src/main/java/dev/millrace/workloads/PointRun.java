@@ -268,29 +268,42 @@ public final class PointRun {
                 essRatios.stream().mapToDouble(Double::doubleValue).sorted().toArray();
         return new PointResult(
                 settings,
-                offered,
-                achieved,
-                windowTokens / window.seconds(),
-                megabytes,
-                megabytes / copyMegabytesPerSecond,
-                delay,
-                Latency.of(load.publishLatency().getIntervalHistogram()),
-                Latency.of(endToEnd),
-                Latency.of(added),
-                ess.length == 0 ? 0 : ess[ess.length / 2],
-                windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
-                ess.length == 0 ? 0 : windowStaleness / ess.length,
-                staleShare,
-                window.learnerBusy(),
-                window.processorLoad(),
-                load.ownNanosPerRecord() / 1e3,
-                Limit.of(followed, staleShare, waits ? window.learnerBusy() : 0, window.processorLoad(), delay.p99()),
-                workload.backlog().rollouts() > 0 && drainedNanos != 0 ? (drainedNanos - window.began()) / 1e9 : -1,
-                Math.max(0, backlogLeft),
-                window.killed() == 0 ? -1 : recovery(lags, (window.killed() - window.began()) / 1e9),
-                window.killed() == 0
-                        ? -1
-                        : Math.max(longestGapNanos, windowFrom + nanos(window.seconds()) - lastBatchNanos) / 1e9,
+                new PointResult.Rates(
+                        offered,
+                        achieved,
+                        windowTokens / window.seconds(),
+                        megabytes,
+                        megabytes / copyMegabytesPerSecond),
+                new PointResult.Latencies(
+                        delay,
+                        Latency.of(load.publishLatency().getIntervalHistogram()),
+                        Latency.of(endToEnd),
+                        Latency.of(added)),
+                new PointResult.Batches(
+                        ess.length == 0 ? 0 : ess[ess.length / 2],
+                        windowTokens == 0 ? 0 : (double) windowTrained / windowTokens,
+                        ess.length == 0 ? 0 : windowStaleness / ess.length,
+                        staleShare),
+                new PointResult.Use(
+                        window.learnerBusy(),
+                        window.processorLoad(),
+                        load.ownNanosPerRecord() / 1e3,
+                        Limit.of(
+                                followed,
+                                staleShare,
+                                waits ? window.learnerBusy() : 0,
+                                window.processorLoad(),
+                                delay.p99())),
+                new PointResult.Recovery(
+                        workload.backlog().rollouts() > 0 && drainedNanos != 0
+                                ? (drainedNanos - window.began()) / 1e9
+                                : -1,
+                        Math.max(0, backlogLeft),
+                        window.killed() == 0 ? -1 : recovery(lags, (window.killed() - window.began()) / 1e9),
+                        window.killed() == 0
+                                ? -1
+                                : Math.max(longestGapNanos, windowFrom + nanos(window.seconds()) - lastBatchNanos)
+                                        / 1e9),
                 lags);
     }
 

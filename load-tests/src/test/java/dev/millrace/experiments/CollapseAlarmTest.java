@@ -29,7 +29,13 @@ class CollapseAlarmTest {
         List<StepPoint> points = new ArrayList<>();
         for (int t = 0; t < EVERY * (evaluations.size() - 1); t++) {
             double ess = t < lowFrom ? 0.9 : 0.1;
-            points.add(new StepPoint(t, 0, 8, 0.5, ess, 0.1, 0.1, 0.1, 0.1, 0, 0, 1, 1, 1, false));
+            points.add(new StepPoint(
+                    t,
+                    0,
+                    8,
+                    0.5,
+                    new StepPoint.Drift(ess, 0.1, 0.1, 0.1, 0.1),
+                    new StepPoint.Update(0, 0, 1, 1, 1, false)));
         }
         return new GridRunResult(new RunKey(8, Correction.of(correction), seed), SETTINGS, points, evaluations, null);
     }

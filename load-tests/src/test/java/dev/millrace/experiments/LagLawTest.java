@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.experiments.Grid.RunKey;
 import dev.millrace.experiments.LagLawReport.LagLaw;
 import dev.millrace.experiments.LagLawReport.LagLaw.Point;
 import java.util.ArrayList;
@@ -62,26 +63,11 @@ class LagLawTest {
     /** The second moment is the lag's square. */
     private static RunRow row(int lag, double logEss, RunRow.Outcome outcome) {
         return new RunRow(
-                lag,
-                Correction.of("sequence_tis"),
-                1,
+                new RunKey(lag, Correction.of("sequence_tis"), 1),
                 outcome,
-                0,
-                0,
-                0,
-                0,
-                -1,
-                -1,
-                Math.exp(logEss),
-                lag * lag,
-                0,
-                null,
-                null,
-                0,
-                0,
-                1,
-                1,
-                null,
+                new RunRow.Learning(0, 0, 0, 0, -1, -1),
+                new RunRow.Drift(Math.exp(logEss), lag * lag, 0, null, null),
+                new RunRow.Treatment(0, 0, 1, 1, null),
                 null);
     }
 

@@ -32,17 +32,8 @@ class RunRowTest {
                     Math.max(0, t - lag),
                     Math.min(t, lag),
                     0.5,
-                    t / 1000.0,
-                    t / 100.0,
-                    0,
-                    t / 2000.0,
-                    t / 200.0,
-                    0.25,
-                    0,
-                    1,
-                    2,
-                    1,
-                    t < 3));
+                    new StepPoint.Drift(t / 1000.0, t / 100.0, 0, t / 2000.0, t / 200.0),
+                    new StepPoint.Update(0.25, 0, 1, 2, 1, t < 3)));
         }
         return new GridRunResult(new RunKey(lag, Correction.of("none"), 1), SETTINGS, points, evaluations, refused);
     }
@@ -56,25 +47,30 @@ class RunRowTest {
         RunRow row = row(0.4, 0.6, 0.8, 0.7, 0.39, 0.3, 0.1, 0.2);
 
         assertThat(row.outcome()).isEqualTo(Outcome.COLLAPSED);
-        assertThat(row.collapsedAt()).isEqualTo(80);
-        assertThat(row.bestReward()).isEqualTo(0.8);
-        assertThat(row.lastReward()).isCloseTo((0.39 + 0.3 + 0.1 + 0.2) / 4, within(1e-12));
-        assertThat(row.essRatio()).as("median of steps 48 to 79").isCloseTo(0.0635, within(1e-12));
-        assertThat(row.secondMoment()).isCloseTo(0.635, within(1e-12));
+        assertThat(row.learning().collapsedAt()).isEqualTo(80);
+        assertThat(row.learning().bestReward()).isEqualTo(0.8);
+        assertThat(row.learning().lastReward()).isCloseTo((0.39 + 0.3 + 0.1 + 0.2) / 4, within(1e-12));
+        assertThat(row.drift().essRatio()).as("median of steps 48 to 79").isCloseTo(0.0635, within(1e-12));
+        assertThat(row.drift().secondMoment()).isCloseTo(0.635, within(1e-12));
     }
 
     @Test
     void shouldCountStarvedStepsWhereTheyAreKnown() {
         GridRunResult run = run(64, null, 0.4, 0.4);
-        assertThat(RunRow.of(run, List.of(ON_POLICY)).starved()).isEqualTo(3);
+        assertThat(RunRow.of(run, List.of(ON_POLICY)).treatment().starved()).isEqualTo(3);
 
         List<StepPoint> points = new ArrayList<>(run.points());
         points.set(
                 7,
                 new StepPoint(
-                        7, 0, 7, 0.5, 0, 0, 0, 0, 0, 0.25, 0, 1, 2, 1, null)); // read from a file of an earlier form
+                        7,
+                        0,
+                        7,
+                        0.5,
+                        new StepPoint.Drift(0, 0, 0, 0, 0),
+                        new StepPoint.Update(0.25, 0, 1, 2, 1, null))); // read from a file of an earlier form
         GridRunResult unknown = new GridRunResult(run.key(), run.settings(), points, run.evaluations(), run.refused());
-        assertThat(RunRow.of(unknown, List.of(ON_POLICY)).starved()).isNull();
+        assertThat(RunRow.of(unknown, List.of(ON_POLICY)).treatment().starved()).isNull();
     }
 
     @Test
@@ -88,15 +84,15 @@ class RunRowTest {
         RunRow keepsUp = row(0.4, 0.4, 0.4, 0.9, 0.88, 0.88, 0.88, 0.88);
 
         assertThat(keepsUp.outcome()).as("0.88 against 0.925 - 0.05").isEqualTo(Outcome.KEEPS_UP);
-        assertThat(keepsUp.reached()).isEqualTo(60);
-        assertThat(keepsUp.essRatio())
+        assertThat(keepsUp.learning().reached()).isEqualTo(60);
+        assertThat(keepsUp.drift().essRatio())
                 .as("learnt before the lag was whole: median of steps 0 to 139")
                 .isCloseTo(0.0695, within(1e-12));
         assertThat(row(0.4, 0.4, 0.4, 0.9, 0.87, 0.87, 0.87, 0.87).outcome()).isEqualTo(Outcome.BEHIND);
-        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.9, 0.9, 0.9).essRatio())
+        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.9, 0.9, 0.9).drift().essRatio())
                 .as("median of steps 64 to 99")
                 .isCloseTo(0.0815, within(1e-12));
-        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.8, 0.8, 0.8).essRatio())
+        assertThat(row(0.4, 0.4, 0.4, 0.4, 0.4, 0.8, 0.8, 0.8).drift().essRatio())
                 .as("median of steps 64 to 139")
                 .isCloseTo(0.1015, within(1e-12));
     }
@@ -106,7 +102,7 @@ class RunRowTest {
         RunRow row = RunRow.of(run(64, "the loss is NaN", 0.4, 0.6), List.of(BETTER, ON_POLICY));
 
         assertThat(row.outcome()).isEqualTo(Outcome.COLLAPSED);
-        assertThat(row.collapsedAt()).isEqualTo(20);
+        assertThat(row.learning().collapsedAt()).isEqualTo(20);
         assertThat(Table.of("", RunRow.COLUMNS, List.of(row)).rows().get(0))
                 .startsWith(64L, "none", 1L, "collapsed", 0.4, 0.6, 0.5)
                 .endsWith("the loss is NaN");

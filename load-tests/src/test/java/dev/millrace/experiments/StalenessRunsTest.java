@@ -58,14 +58,14 @@ class StalenessRunsTest {
     @MethodSource("dev.millrace.experiments.Correction#all")
     void shouldSeeNoDriftOnPolicy(Correction correction) {
         assertThat(runs.run(new RunKey(0, correction, 1)).points()).allSatisfy(point -> {
-            assertThat(point.essRatio()).isCloseTo(1, within(1e-4));
-            assertThat(point.secondMoment()).isCloseTo(0, within(1e-6));
-            assertThat(point.kl()).isCloseTo(0, within(1e-4));
-            assertThat(point.tv()).isCloseTo(0, within(1e-4));
-            assertThat(point.chiSquare()).isCloseTo(0, within(1e-4));
-            assertThat(point.maskedFraction()).isZero();
-            assertThat(point.clipFraction()).isZero();
-            assertThat(point.stepScale()).isCloseTo(1, within(1e-4));
+            assertThat(point.drift().essRatio()).isCloseTo(1, within(1e-4));
+            assertThat(point.drift().secondMoment()).isCloseTo(0, within(1e-6));
+            assertThat(point.drift().kl()).isCloseTo(0, within(1e-4));
+            assertThat(point.drift().tv()).isCloseTo(0, within(1e-4));
+            assertThat(point.drift().chiSquare()).isCloseTo(0, within(1e-4));
+            assertThat(point.update().maskedFraction()).isZero();
+            assertThat(point.update().clipFraction()).isZero();
+            assertThat(point.update().stepScale()).isCloseTo(1, within(1e-4));
         });
     }
 
@@ -97,15 +97,15 @@ class StalenessRunsTest {
                 new StalenessRuns(new StalenessSettings(StalenessSettings.SMALL_MODEL, 2, 16, 4, 2e-2, 2, 24, 24, 8));
         for (Correction correction : Correction.all()) {
             List<StepPoint> points = longer.run(new RunKey(16, correction, 1)).points();
-            assertThat(points.get(20).essRatio()).as(correction.title()).isLessThan(0.95);
-            assertThat(points.stream().anyMatch(p -> p.maskedFraction() > 0))
+            assertThat(points.get(20).drift().essRatio()).as(correction.title()).isLessThan(0.95);
+            assertThat(points.stream().anyMatch(p -> p.update().maskedFraction() > 0))
                     .as(correction.title() + " masks")
                     .isEqualTo(Set.of("m2po", "m2po_vcpo", "decoupled_ppo", "geo_rs", "trm", "dis")
                             .contains(correction.key()));
-            assertThat(points.stream().anyMatch(p -> p.clipFraction() > 0))
+            assertThat(points.stream().anyMatch(p -> p.update().clipFraction() > 0))
                     .as(correction.title() + " clips")
                     .isEqualTo(Set.of("ppo_clip", "gspo", "cispo").contains(correction.key()));
-            assertThat(points.stream().anyMatch(p -> p.stepScale() < 0.95))
+            assertThat(points.stream().anyMatch(p -> p.update().stepScale() < 0.95))
                     .as(correction.title() + " scales")
                     .isEqualTo(Set.of("vcpo", "m2po_vcpo").contains(correction.key()));
         }

@@ -32,27 +32,11 @@ class ReportsTest {
         Latency latency = new Latency(10, 1, 2, 3, 4, 5);
         return new PointResult(
                 Map.of("load.rollouts_per_second", Double.toString(offered)),
-                offered,
-                achieved,
-                achieved * 512,
-                achieved / 100,
-                0.4,
-                latency,
-                latency,
-                latency,
-                latency,
-                0.9,
-                0.8,
-                1.5,
-                0,
-                0.25,
-                0.5,
-                2.5,
-                Limit.LOAD,
-                -1,
-                0,
-                recoverySeconds,
-                gapSeconds,
+                new PointResult.Rates(offered, achieved, achieved * 512, achieved / 100, 0.4),
+                new PointResult.Latencies(latency, latency, latency, latency),
+                new PointResult.Batches(0.9, 0.8, 1.5, 0),
+                new PointResult.Use(0.25, 0.5, 2.5, Limit.LOAD),
+                new PointResult.Recovery(-1, 0, recoverySeconds, gapSeconds),
                 List.of(new LagSample(0.5, Map.of("t-0", 7L), Map.of("t-0", 0.25), 1, 0.5, 2, achieved)));
     }
 

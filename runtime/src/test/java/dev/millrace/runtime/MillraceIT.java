@@ -62,7 +62,7 @@ class MillraceIT {
                 .run();
         assertThat(resumed.runId()).as("the folder's").isEqualTo(result.runId());
         assertThat(resumed.summary().steps()).hasSize(4);
-        assertThat(resumed.summary().newSteps()).isEqualTo(1);
+        assertThat(resumed.summary().invocation().newSteps()).isEqualTo(1);
         assertThat(printed.toString()).startsWith("going on with run " + result.runId() + " in " + folder);
 
         List<WrittenEvent> curves =

@@ -252,7 +252,7 @@ public final class DoctorCommand implements Callable<Integer> {
             step.diagnoses().get(0).ifPresent(diagnosis -> {
                 last = diagnosis;
                 if (firstIll < 0 && diagnosis.cause() != Cause.NONE) {
-                    firstIll = step.batchId();
+                    firstIll = step.batch().id();
                 }
             });
         }

@@ -125,9 +125,9 @@ public final class LedgerCommand implements Callable<Integer> {
                 put(row, tally);
             });
             json.put("redriven", balance.redriven());
-            reasons(json.putObject("copies"), balance.copies());
-            reasons(json.putObject("strays"), balance.strays());
-            reasons(json.putObject("other_dead_letters"), balance.otherDeadLetters());
+            reasons(json.putObject("copies"), balance.unmatched().copies());
+            reasons(json.putObject("strays"), balance.unmatched().strays());
+            reasons(json.putObject("other_dead_letters"), balance.unmatched().otherDeadLetters());
             var oldest = json.putArray("oldest_waiting");
             balance.oldestWaiting()
                     .forEach(waiting -> oldest.addObject()
@@ -157,10 +157,11 @@ public final class LedgerCommand implements Callable<Integer> {
             reasons(json.putObject("dropped"), tally.dropped());
             reasons(json.putObject("dead_lettered"), tally.deadLettered());
             json.putObject("in_flight")
-                    .put("waiting_for_score", tally.waitingForScore())
-                    .put("waiting_for_batch", tally.waitingForBatch())
-                    .put("waiting_for_step", tally.waitingForStep());
-            json.put("untold", tally.untold()).put("superseded", tally.superseded());
+                    .put("waiting_for_score", tally.unfinished().waitingForScore())
+                    .put("waiting_for_batch", tally.unfinished().waitingForBatch())
+                    .put("waiting_for_step", tally.unfinished().waitingForStep());
+            json.put("untold", tally.unfinished().untold())
+                    .put("superseded", tally.unfinished().superseded());
         }
 
         private static void reasons(ObjectNode json, Map<String, Long> counts) {

@@ -35,9 +35,10 @@ final class LedgerText {
             Column.count("dropped", row -> row.tally().droppedInAll()),
             Column.count("refused", row -> row.tally().deadLetteredInAll()),
             Column.count(
-                    "in flight", row -> row.tally().inFlight() + row.tally().untold()));
+                    "in flight",
+                    row -> row.tally().inFlight() + row.tally().unfinished().untold()));
     private static final Column<Row> SUPERSEDED =
-            Column.count("superseded", row -> row.tally().superseded());
+            Column.count("superseded", row -> row.tally().unfinished().superseded());
 
     private final Balance balance;
     private final VersionRange versions;
@@ -66,9 +67,9 @@ final class LedgerText {
                 String.format(
                         Locale.ROOT,
                         "%,d wait for a score, %,d for their group or batch, %,d for a step on their batch",
-                        all.waitingForScore(),
-                        all.waitingForBatch(),
-                        all.waitingForStep()),
+                        all.unfinished().waitingForScore(),
+                        all.unfinished().waitingForBatch(),
+                        all.unfinished().waitingForStep()),
                 all.inFlight());
         if (versions.isAll()) {
             for (OldestPending waiting : balance.oldestWaiting()) {
@@ -91,21 +92,32 @@ final class LedgerText {
             detail(
                     lines,
                     "copies",
-                    "records that are there once more, and count once: " + reasons(balance.copies()),
-                    balance.copies().size());
+                    "records that are there once more, and count once: "
+                            + reasons(balance.unmatched().copies()),
+                    balance.unmatched().copies().size());
             detail(
                     lines,
                     "strays",
-                    "records that name no place of the topic, and count for nothing: " + reasons(balance.strays()),
-                    balance.strays().size());
+                    "records that name no place of the topic, and count for nothing: "
+                            + reasons(balance.unmatched().strays()),
+                    balance.unmatched().strays().size());
             detail(
                     lines,
                     "others",
-                    "refused records that are not rollouts: " + reasons(balance.otherDeadLetters()),
-                    balance.otherDeadLetters().size());
+                    "refused records that are not rollouts: "
+                            + reasons(balance.unmatched().otherDeadLetters()),
+                    balance.unmatched().otherDeadLetters().size());
         }
-        detail(lines, "superseded", "in flight in an older epoch when the next began", all.superseded());
-        detail(lines, "untold", "their decisions are deleted, or were never made", all.untold());
+        detail(
+                lines,
+                "superseded",
+                "in flight in an older epoch when the next began",
+                all.unfinished().superseded());
+        detail(
+                lines,
+                "untold",
+                "their decisions are deleted, or were never made",
+                all.unfinished().untold());
         balance.gaps().forEach(gap -> detail(lines, "deleted", gap, 1));
         lines.add("");
         verdict(lines);
@@ -113,7 +125,7 @@ final class LedgerText {
     }
 
     private static List<Column<Row>> columns(Tally all) {
-        return all.superseded() == 0
+        return all.unfinished().superseded() == 0
                 ? COLUMNS
                 : Stream.concat(COLUMNS.stream(), Stream.of(SUPERSEDED)).toList();
     }
@@ -128,8 +140,16 @@ final class LedgerText {
                 all.droppedInAll(),
                 all.deadLetteredInAll(),
                 all.inFlight(),
-                all.superseded() == 0 ? "" : String.format(Locale.ROOT, " + %,d superseded", all.superseded()),
-                all.untold() == 0 ? "" : String.format(Locale.ROOT, " + %,d untold", all.untold()));
+                all.unfinished().superseded() == 0
+                        ? ""
+                        : String.format(
+                                Locale.ROOT,
+                                " + %,d superseded",
+                                all.unfinished().superseded()),
+                all.unfinished().untold() == 0
+                        ? ""
+                        : String.format(
+                                Locale.ROOT, " + %,d untold", all.unfinished().untold()));
     }
 
     private void verdict(List<String> lines) {

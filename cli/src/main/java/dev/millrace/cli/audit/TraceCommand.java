@@ -91,7 +91,7 @@ public final class TraceCommand implements Callable<Integer> {
         Optional<Named> elsewhere(Tracer tracer) {
             String id = isOne() ? rolloutId : groupId;
             Optional<Named> sample = isOne()
-                    ? tracer.trace(groupId, "", false).rollouts().stream()
+                    ? tracer.trace(groupId, "", false).inputs().rollouts().stream()
                             .map(Found::value)
                             .filter(rollout -> id.equals(groupId + "/" + rollout.getSampleIndex()))
                             .findFirst()
@@ -125,8 +125,8 @@ public final class TraceCommand implements Callable<Integer> {
             String cost = String.format(
                     Locale.ROOT,
                     "read %,d records, %,.1f MB, in %.1f s",
-                    trace.recordsRead(),
-                    trace.bytesRead() / 1e6,
+                    trace.search().recordsRead(),
+                    trace.search().bytesRead() / 1e6,
                     (System.nanoTime() - begun) / 1e9);
             String prefix = audited.records().topics().prefix();
             int epoch = audited.records().run().epoch();
@@ -189,11 +189,13 @@ public final class TraceCommand implements Callable<Integer> {
             }
         }
         return "there is neither a rollout nor a prompt of " + (one ? "group " + trace.groupId() : "a group " + id)
-                + (trace.newestGroup().isEmpty() ? "" : "; the newest group of the run is " + trace.newestGroup());
+                + (trace.search().newestGroup().isEmpty()
+                        ? ""
+                        : "; the newest group of the run is " + trace.search().newestGroup());
     }
 
     private static String siblings(GroupTrace group) {
-        TreeSet<Integer> samples = group.rollouts().stream()
+        TreeSet<Integer> samples = group.inputs().rollouts().stream()
                 .map(found -> found.value().getSampleIndex())
                 .collect(Collectors.toCollection(TreeSet::new));
         return samples.isEmpty()
@@ -226,7 +228,7 @@ public final class TraceCommand implements Callable<Integer> {
         out.println();
         TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)))
                 .forEach(out::println);
-        List<Found<Rollout>> found = trace.rollouts();
+        List<Found<Rollout>> found = trace.inputs().rollouts();
         trace.prompt().ifPresent(prompt -> {
             long missing = prompt.value().getSamples()
                     - found.stream()
@@ -263,14 +265,14 @@ public final class TraceCommand implements Callable<Integer> {
                                 .orElse(Double.NaN)),
                 Column.text("what became of it", id -> {
                     GroupTrace one = trace.of(id);
-                    int records = one.rollouts().size();
+                    int records = one.inputs().rollouts().size();
                     return RolloutStatus.of(one, prefix, epoch) + (records > 1 ? " (" + records + " records)" : "");
                 }));
     }
 
     /** The newest record of a rollout; empty if it was only refused. */
     private static Optional<Rollout> last(GroupTrace trace, String rolloutId) {
-        List<Found<Rollout>> records = trace.of(rolloutId).rollouts();
+        List<Found<Rollout>> records = trace.of(rolloutId).inputs().rollouts();
         return records.isEmpty()
                 ? Optional.empty()
                 : Optional.of(records.get(records.size() - 1).value());
@@ -286,8 +288,8 @@ public final class TraceCommand implements Callable<Integer> {
     private static List<String> rolloutIds(GroupTrace trace) {
         TreeSet<String> ids = new TreeSet<>(
                 java.util.Comparator.comparingInt((String it) -> it.length()).thenComparing(it -> it));
-        trace.rollouts().forEach(found -> ids.add(found.value().getRolloutId()));
-        trace.letters().stream()
+        trace.inputs().rollouts().forEach(found -> ids.add(found.value().getRolloutId()));
+        trace.decisions().letters().stream()
                 .map(found -> found.letter().rolloutId())
                 .filter(it -> it.startsWith(trace.groupId() + "/"))
                 .forEach(ids::add);
@@ -303,9 +305,9 @@ public final class TraceCommand implements Callable<Integer> {
             ObjectNode json, GroupTrace trace, String prefix, int epoch, Optional<Tokenizer> tokenizer) {
         json.put(
                         "rollout_id",
-                        trace.rollouts().isEmpty()
+                        trace.inputs().rollouts().isEmpty()
                                 ? null
-                                : trace.rollouts().get(0).value().getRolloutId())
+                                : trace.inputs().rollouts().get(0).value().getRolloutId())
                 .put("group_id", trace.groupId());
         RolloutStatus fate = RolloutStatus.of(trace, prefix, epoch);
         json.put("fate", fate.word()).put("detail", fate.detail());

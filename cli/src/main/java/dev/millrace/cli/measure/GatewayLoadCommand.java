@@ -1,21 +1,12 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.cli.TypedCommand;
-import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.workloads.Goal;
-import dev.millrace.workloads.JsonFile;
-import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.closed.GatewayBenchmark;
 import dev.millrace.workloads.closed.GatewayBenchmark.GatewayLoadReport;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test gateway}: what a gateway adds to agents' calls. */
 @Command(
@@ -25,12 +16,9 @@ import picocli.CommandLine.Spec;
         description = "Compares agents' calls through a gateway with direct calls of the same engine double, on its "
                 + "own broker.",
         footer = {"", "Takes three minutes or so. Exit codes: 0 every goal holds; 1 one is missed."})
-public final class GatewayLoadCommand implements Callable<Integer> {
+public final class GatewayLoadCommand extends BenchmarkCommand {
     /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
-
-    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where gateway.json goes.")
-    private Path report;
 
     @Option(names = "--agents", paramLabel = "N", description = "Agents that play side by side (default: 200).")
     private int agents = 200;
@@ -56,9 +44,6 @@ public final class GatewayLoadCommand implements Callable<Integer> {
     @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each (default: 3).")
     private int repetitions = 3;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
         GatewayBenchmark.Plan plan;
@@ -67,18 +52,10 @@ public final class GatewayLoadCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        PrintWriter out = spec.commandLine().getOut();
-        GatewayBenchmark.Report measured;
-        try (Scratch scratch = Scratch.make()) {
-            measured = new GatewayBenchmark(plan, scratch.directory(), line -> {
-                        out.println(line);
-                        out.flush();
-                    })
-                    .run(TypedCommand.of(spec));
-        }
-        JsonFile.write(report.resolve("gateway.json"), measured);
-        ReportText.lines(GatewayLoadReport.of(measured)).forEach(out::println);
-        out.flush();
-        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
+        return run(
+                (scratch, progress) -> new GatewayBenchmark(plan, scratch, progress).run(TypedCommand.of(spec)),
+                GatewayLoadReport::of,
+                GatewayBenchmark.Report::goals,
+                MISSED);
     }
 }

@@ -8,28 +8,14 @@ import dev.millrace.experiments.StalenessReport;
 import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
 import dev.millrace.report.Report;
-import dev.millrace.report.ReportText;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
 import java.util.function.Supplier;
-import picocli.CommandLine;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** Options and course of an experiment over a grid of lags, corrections and seeds. */
-abstract class GridCommand implements Callable<Integer> {
-    @Option(
-            names = "--seeds",
-            split = ",",
-            paramLabel = "N",
-            defaultValue = "1,2,3",
-            description = "Of initial weights, prompts and draws (default ${DEFAULT-VALUE}).")
-    private List<Long> seeds;
-
+abstract class GridCommand extends ExperimentRun {
     @Option(
             names = "--warm-up",
             paramLabel = "N",
@@ -50,9 +36,6 @@ abstract class GridCommand implements Callable<Integer> {
     @Option(names = "--no-runs", description = "Run nothing: report the existing runs, also during an experiment.")
     private boolean noRuns;
 
-    @Spec
-    CommandSpec spec;
-
     /** Writes what the runs show into the report's directory, and returns it for the screen. */
     interface Reporting {
         Report write(StalenessReport runs) throws IOException;
@@ -65,15 +48,12 @@ abstract class GridCommand implements Callable<Integer> {
             Path report,
             Reporting reporting)
             throws IOException, InterruptedException {
-        Grid grid;
-        try {
+        Grid grid = checked(() -> {
             if (parallel < 1) {
                 throw new IllegalArgumentException("parallel must be at least 1: " + parallel);
             }
-            grid = new Grid(lags, corrections, seeds, settings.get());
-        } catch (IllegalArgumentException e) {
-            throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
-        }
+            return new Grid(lags, corrections, seeds, settings.get());
+        });
         RunFiles files = RunFiles.open(report, grid.settings(), resume || noRuns);
         if (!noRuns) {
             new GridRunner(
@@ -84,14 +64,5 @@ abstract class GridCommand implements Callable<Integer> {
                     .run(grid);
         }
         return show(reporting.write(StalenessReport.of(grid, files.readAll(grid))), report);
-    }
-
-    final int show(Report made, Path report) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println();
-        ReportText.lines(made).forEach(out::println);
-        out.println("written to " + report);
-        out.flush();
-        return 0;
     }
 }

@@ -1,23 +1,14 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.cli.TypedCommand;
-import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.workloads.Goal;
-import dev.millrace.workloads.JsonFile;
-import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.topology.GrowthBenchmark;
 import dev.millrace.workloads.topology.GrowthBenchmark.Dimension;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test growth}: what a rollout costs the topology as the load grows. */
 @Command(
@@ -31,12 +22,9 @@ import picocli.CommandLine.Spec;
             "Takes a quarter of an hour or so. Figures for millrace plan. Exit codes: 0 no cost grows beyond its bound; "
                     + "1 one does."
         })
-public final class GrowthCommand implements Callable<Integer> {
+public final class GrowthCommand extends BenchmarkCommand {
     /** Exit status if a cost grows. */
     private static final int GROWS = 1;
-
-    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where growth.json goes.")
-    private Path report;
 
     @Option(
             names = "--rollouts",
@@ -73,9 +61,6 @@ public final class GrowthCommand implements Callable<Integer> {
     @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each point (default: 3).")
     private int repetitions = 3;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
         GrowthBenchmark.Plan plan;
@@ -94,18 +79,10 @@ public final class GrowthCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        PrintWriter out = spec.commandLine().getOut();
-        GrowthBenchmark.Report measured;
-        try (Scratch scratch = Scratch.make()) {
-            measured = new GrowthBenchmark(plan, scratch.directory(), line -> {
-                        out.println(line);
-                        out.flush();
-                    })
-                    .run(TypedCommand.of(spec));
-        }
-        JsonFile.write(report.resolve("growth.json"), measured);
-        ReportText.lines(GrowthBenchmark.page(measured)).forEach(out::println);
-        out.flush();
-        return measured.goals().stream().allMatch(Goal::holds) ? 0 : GROWS;
+        return run(
+                (scratch, progress) -> new GrowthBenchmark(plan, scratch, progress).run(TypedCommand.of(spec)),
+                GrowthBenchmark::page,
+                GrowthBenchmark.Report::goals,
+                GROWS);
     }
 }

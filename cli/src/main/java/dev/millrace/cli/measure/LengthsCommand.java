@@ -1,17 +1,12 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.experiments.LengthSweep;
-import dev.millrace.report.ReportText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace experiment lengths}: estimators of the gradient over the length of responses. */
 @Command(
@@ -27,7 +22,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 the experiment ran, with any result; 1 it could not run; 2 a mistake in the"
                     + " command line."
         })
-public final class LengthsCommand implements Callable<Integer> {
+public final class LengthsCommand extends ExperimentRun {
     @Option(
             names = "--lengths",
             split = ",",
@@ -35,14 +30,6 @@ public final class LengthsCommand implements Callable<Integer> {
             defaultValue = "64,128,256",
             description = "Response lengths (default ${DEFAULT-VALUE}).")
     private List<Integer> lengths;
-
-    @Option(
-            names = "--seeds",
-            split = ",",
-            paramLabel = "N",
-            defaultValue = "1,2,3",
-            description = "Of initial weights and draws (default ${DEFAULT-VALUE}).")
-    private List<Long> seeds;
 
     @Option(
             names = "--lag",
@@ -86,25 +73,16 @@ public final class LengthsCommand implements Callable<Integer> {
             description = "Where tables and picture go (default ${DEFAULT-VALUE}).")
     private Path report;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException {
-        LengthSweep sweep;
-        try {
-            sweep = new LengthSweep(lengths, seeds, lag, warmUp, learningRate, batches, oracleBatches);
-        } catch (IllegalArgumentException e) {
-            throw new CommandLine.ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
-        }
+        LengthSweep sweep =
+                checked(() -> new LengthSweep(lengths, seeds, lag, warmUp, learningRate, batches, oracleBatches));
         PrintWriter out = spec.commandLine().getOut();
-        ReportText.lines(sweep.write(report, line -> {
+        return show(
+                sweep.write(report, line -> {
                     out.println(line);
                     out.flush();
-                }))
-                .forEach(out::println);
-        out.println("written to " + report);
-        out.flush();
-        return 0;
+                }),
+                report);
     }
 }

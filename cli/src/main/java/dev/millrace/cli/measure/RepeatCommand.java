@@ -65,13 +65,14 @@ public final class RepeatCommand implements Callable<Integer> {
                     RunLog log = RunLog.open(
                             Map.of("bootstrap.servers", broker.bootstrapServers()),
                             config.run().topics(),
-                            Set.copyOf(config.topology()
-                                    .join()
-                                    .partnerTopics(config.run().topics())),
-                            config.run().identity(),
+                            new RunLog.NewRun(
+                                    config.run().identity(),
+                                    Set.copyOf(config.topology()
+                                            .join()
+                                            .partnerTopics(config.run().topics())),
+                                    Optional.of(text)),
                             config.sizedTopics().keptForEver(),
                             "",
-                            Optional.of(text),
                             Clock.systemUTC())) {
                 long rollouts = new RepeatedRun(recorded, log.connection()).write(times, now -> {
                     out.printf("%,d rollouts%n", now);

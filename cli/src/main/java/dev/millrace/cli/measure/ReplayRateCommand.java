@@ -1,22 +1,13 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.cli.TypedCommand;
-import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.workloads.Goal;
-import dev.millrace.workloads.JsonFile;
-import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.topology.ReplayBenchmark;
 import dev.millrace.workloads.topology.ReplayBenchmark.ReplayRateReport;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test replay}: compares replays with the live topology over the same records. */
 @Command(
@@ -26,12 +17,9 @@ import picocli.CommandLine.Spec;
         description = "Compares replays, as recorded and with corrections, with the live topology of the run, on "
                 + "its own broker.",
         footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})
-public final class ReplayRateCommand implements Callable<Integer> {
+public final class ReplayRateCommand extends BenchmarkCommand {
     /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
-
-    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where replay.json goes.")
-    private Path report;
 
     @Option(
             names = "--tokens",
@@ -50,9 +38,6 @@ public final class ReplayRateCommand implements Callable<Integer> {
     @Option(names = "--repetitions", paramLabel = "N", description = "Repetitions of each case (default: 5).")
     private int repetitions = 5;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
         for (int value : List.of(repetitions, tokens.get(0), megabytes.get(0))) {
@@ -61,19 +46,11 @@ public final class ReplayRateCommand implements Callable<Integer> {
                         "--repetitions, --tokens and --megabytes must be at least 1: " + value);
             }
         }
-        PrintWriter out = spec.commandLine().getOut();
-        ReplayBenchmark.Report measured;
-        try (Scratch scratch = Scratch.make()) {
-            measured = new ReplayBenchmark(
-                            new ReplayBenchmark.Plan(tokens, megabytes, repetitions), scratch.directory(), line -> {
-                                out.println(line);
-                                out.flush();
-                            })
-                    .run(TypedCommand.of(spec));
-        }
-        JsonFile.write(report.resolve("replay.json"), measured);
-        ReportText.lines(ReplayRateReport.of(measured)).forEach(out::println);
-        out.flush();
-        return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
+        ReplayBenchmark.Plan plan = new ReplayBenchmark.Plan(tokens, megabytes, repetitions);
+        return run(
+                (scratch, progress) -> new ReplayBenchmark(plan, scratch, progress).run(TypedCommand.of(spec)),
+                ReplayRateReport::of,
+                ReplayBenchmark.Report::goals,
+                MISSED);
     }
 }

@@ -1,22 +1,14 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.cli.TypedCommand;
-import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.workloads.JsonFile;
-import dev.millrace.workloads.Scratch;
 import dev.millrace.workloads.topology.TopologyBenchmark;
 import dev.millrace.workloads.topology.TopologyBenchmark.TopologyReport;
 import java.io.IOException;
-import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test topology}: the topology against a raw copy of the same bytes, and against its goals. */
 @Command(
@@ -29,12 +21,9 @@ import picocli.CommandLine.Spec;
             "",
             "Takes a few minutes with --quick, half an hour without. Exit codes: 0 every goal holds; 1 one is missed."
         })
-public final class TopologyCommand implements Callable<Integer> {
+public final class TopologyCommand extends BenchmarkCommand {
     /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
-
-    @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where topology.json goes.")
-    private Path report;
 
     @Option(names = "--quick", description = "One thread, 512 tokens, small backlogs, short loads.")
     private boolean quick;
@@ -52,35 +41,23 @@ public final class TopologyCommand implements Callable<Integer> {
             description = "Measure only this: ${COMPLETION-CANDIDATES} (default: all of it). May be repeated.")
     private List<TopologyBenchmark.Part> only = List.of();
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException, InterruptedException {
         if (repetitions != null && repetitions < 1) {
             throw new RefusedRequestException("--repetitions must be at least 1: " + repetitions);
         }
-        TopologyBenchmark.Plan plan = quick ? TopologyBenchmark.Plan.quick() : TopologyBenchmark.Plan.whole();
+        TopologyBenchmark.Plan asked = quick ? TopologyBenchmark.Plan.quick() : TopologyBenchmark.Plan.whole();
         if (repetitions != null) {
-            plan = plan.withRepetitions(repetitions);
+            asked = asked.withRepetitions(repetitions);
         }
-        if (!only.isEmpty()) {
-            plan = plan.only(EnumSet.copyOf(only));
-        }
-        PrintWriter out = spec.commandLine().getOut();
-        out.println("a broker of its own starts and is warmed up; then each measurement is a line");
-        out.flush();
-        TopologyBenchmark.Report measured;
-        try (Scratch scratch = Scratch.make()) {
-            measured = new TopologyBenchmark(plan, scratch.directory(), line -> {
-                        out.println(line);
-                        out.flush();
-                    })
-                    .run(TypedCommand.of(spec));
-        }
-        JsonFile.write(report.resolve("topology.json"), measured);
-        ReportText.lines(TopologyReport.of(measured)).forEach(out::println);
-        out.flush();
-        return measured.allHold() ? 0 : MISSED;
+        TopologyBenchmark.Plan plan = only.isEmpty() ? asked : asked.only(EnumSet.copyOf(only));
+        return run(
+                (scratch, progress) -> {
+                    progress.accept("a broker of its own starts and is warmed up; then each measurement is a line");
+                    return new TopologyBenchmark(plan, scratch, progress).run(TypedCommand.of(spec));
+                },
+                TopologyReport::of,
+                TopologyBenchmark.Report::goals,
+                MISSED);
     }
 }

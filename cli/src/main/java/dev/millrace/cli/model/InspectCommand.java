@@ -9,9 +9,9 @@ import dev.millrace.policy.session.InferenceException;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Lines;
+import dev.millrace.report.Sample;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.EnginePlan;
 import dev.millrace.workloads.closed.EngineRates;
 import dev.millrace.workloads.closed.EngineTrial;
@@ -156,8 +156,8 @@ public final class InspectCommand implements Callable<Integer> {
             lines.addAll(Lines.labelled("scorer", rate(rates.scoreRate()) + " tokens a second"));
             lines.addAll(Lines.labelled(
                     "learner",
-                    seconds(rates.step()) + " a step of these " + plan.sequences() + " sequences, "
-                            + seconds(rates.update())
+                    seconds(rates.work().step()) + " a step of these " + plan.sequences() + " sequences, "
+                            + seconds(rates.work().update())
                             + " of it for the update of the weights; " + rate(rates.gradientRate())
                             + " tokens a second forward and backward"));
             return lines;

@@ -213,12 +213,13 @@ public final class ImportCommand implements Callable<Integer> {
         try (RunLog log = RunLog.open(
                 client,
                 archive.topics(),
-                partnerTopics(archive),
-                archive.run(),
+                new RunLog.NewRun(
+                        archive.run(),
+                        partnerTopics(archive),
+                        archive.configuration()
+                                .map(text -> RecordedConfiguration.of(config).text())),
                 keptForEver(config.topics(), archive),
                 config.run().schemaRegistryUrl().written(),
-                archive.configuration()
-                        .map(text -> RecordedConfiguration.of(config).text()),
                 Clock.systemUTC())) {
             RunImport putting = new RunImport(archive, log.connection());
             ProgressLine.during(

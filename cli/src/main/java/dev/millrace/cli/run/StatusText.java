@@ -41,35 +41,38 @@ final class StatusText {
         double age = stepAge(status, nowMs);
         List<TonedLine> lines = new ArrayList<>();
         lines.add(title(status, RunState.of(status, age), narrow));
-        for (Alarm alarm : status.alarms()) {
+        for (Alarm alarm : status.troubles().alarms()) {
             lines.addAll(labelled("alarm", alarm.text(), Tone.BAD, width));
         }
-        if (!status.unserved().isEmpty()) {
-            lines.addAll(labelled("unserved", named(status.unserved(), StatusText::seconds), Tone.BAD, width));
+        if (!status.troubles().unserved().isEmpty()) {
+            lines.addAll(
+                    labelled("unserved", named(status.troubles().unserved(), StatusText::seconds), Tone.BAD, width));
         }
-        if (status.newest() == null) {
+        if (status.learning().newest() == null) {
             lines.add(label("starting").and(beginnings(status, glyphs)));
         }
         if (!status.phase().isEmpty()) {
             lines.add(label("waiting").and("for " + status.phase()));
         }
         lines.add(reward(status, width, glyphs));
-        if (!narrow && !Double.isNaN(status.goal())) {
+        if (!narrow && !Double.isNaN(status.goal().reward())) {
             lines.add(goal(status, width, glyphs));
         }
-        if (!status.evaluations().isEmpty()) {
-            lines.addAll(labelled("held out", EvaluationText.newest(status.evaluations()), Tone.PLAIN, width));
+        if (!status.learning().evaluations().isEmpty()) {
+            lines.addAll(
+                    labelled("held out", EvaluationText.newest(status.learning().evaluations()), Tone.PLAIN, width));
         }
         lines.addAll(figures(status, narrow, glyphs));
         if (!narrow) {
             lines.addAll(roles(status));
         }
-        status.idleStages().forEach(stage -> lines.addAll(labelled("no effect", stage, Tone.LOOK, width)));
-        if (!status.lost().isEmpty()) {
-            lines.addAll(labelled("left out", named(status.lost(), String::valueOf) + " records", Tone.PLAIN, width));
+        status.troubles().idleStages().forEach(stage -> lines.addAll(labelled("no effect", stage, Tone.LOOK, width)));
+        if (!status.troubles().lost().isEmpty()) {
+            lines.addAll(labelled(
+                    "left out", named(status.troubles().lost(), String::valueOf) + " records", Tone.PLAIN, width));
         }
         if (!Double.isNaN(age)) {
-            lines.add(label("newest").and("step " + status.steps() + ", " + ago(age)));
+            lines.add(label("newest").and("step " + status.learning().steps() + ", " + ago(age)));
         }
         lines.add(TonedLine.of(
                 narrow ? "Ctrl-C stops" : "Ctrl-C stops; the same --run-dir continues from the last step", Tone.FAINT));
@@ -78,7 +81,7 @@ final class StatusText {
 
     /** Seconds since the newest step, or since this invocation began; NaN before the first step. */
     private static double stepAge(RunStatus status, long nowMs) {
-        StepRow newest = status.newest();
+        StepRow newest = status.learning().newest();
         return newest == null
                 ? Double.NaN
                 : Math.max(0, Math.min(status.elapsedSeconds(), (nowMs - newest.finishedAtMs()) / 1e3));
@@ -86,10 +89,15 @@ final class StatusText {
 
     private static TonedLine title(RunStatus status, RunState state, boolean narrow) {
         String where = "  " + clock(status.elapsedSeconds())
-                + (status.steps() == 0
+                + (status.learning().steps() == 0
                         ? ""
-                        : "  step " + status.steps() + (status.maxSteps() > 0 ? " of " + status.maxSteps() : "")
-                                + (narrow ? "" : "  version " + status.version()));
+                        : "  step " + status.learning().steps()
+                                + (status.learning().maxSteps() > 0
+                                        ? " of " + status.learning().maxSteps()
+                                        : "")
+                                + (narrow
+                                        ? ""
+                                        : "  version " + status.learning().version()));
         return narrow
                 ? TonedLine.of(state.words, state.tone).and(where)
                 : TonedLine.of(status.runId() + "  ", Tone.STRONG)
@@ -114,7 +122,7 @@ final class StatusText {
     private static Map<String, Boolean> begun(RunStatus status) {
         Map<String, Boolean> begun = new LinkedHashMap<>();
         begun.put("log", true);
-        begun.put("weights", !status.serving().isEmpty());
+        begun.put("weights", !status.roles().serving().isEmpty());
         begun.put("sampling", tokens(status, "generator") > 0);
         begun.put("scoring", tokens(status, "scorer") > 0);
         begun.put("batch", tokens(status, "learner") > 0);
@@ -122,17 +130,17 @@ final class StatusText {
     }
 
     private static double tokens(RunStatus status, String role) {
-        return status.tokensPerSecond().getOrDefault(role, 0.0);
+        return status.roles().tokensPerSecond().getOrDefault(role, 0.0);
     }
 
     private static TonedLine reward(RunStatus status, int width, Glyphs glyphs) {
-        String newest = number(last(status.rewards()));
-        String trend = trend(status.rewards());
+        String newest = number(last(status.learning().rewards()));
+        String trend = trend(status.learning().rewards());
         String end = trend.isEmpty() ? "" : "  " + trend;
         int room = width - LABEL - newest.length() - end.length() - 2;
         return label("reward")
                 .and(newest + "  ", Tone.STRONG)
-                .and(spark(status.rewards(), Math.max(0, Math.min(SPARK, room)), glyphs) + end);
+                .and(spark(status.learning().rewards(), Math.max(0, Math.min(SPARK, room)), glyphs) + end);
     }
 
     /** Change of the reward per step: mean of the later half of the last steps minus that of the earlier half. */
@@ -152,9 +160,13 @@ final class StatusText {
     }
 
     private static TonedLine goal(RunStatus status, int width, Glyphs glyphs) {
-        String end = String.format(Locale.ROOT, " %.2f of %.2f", orZero(status.rewardMean()), status.goal());
+        String end = String.format(
+                Locale.ROOT,
+                " %.2f of %.2f",
+                orZero(status.goal().mean()),
+                status.goal().reward());
         int bar = Math.max(5, Math.min(40, width - LABEL - end.length() - 2));
-        int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.progress())));
+        int full = (int) Math.round(bar * Math.max(0, Math.min(1, status.goal().progress())));
         return label("goal")
                 .and("[" + glyphs.full().repeat(full) + glyphs.empty().repeat(bar - full) + "]" + end);
     }
@@ -162,7 +174,7 @@ final class StatusText {
     /** One line for a log, normally at most 120 columns; alarms have lines of their own. */
     static String line(RunStatus status) {
         String time = clock(status.elapsedSeconds());
-        StepRow step = status.newest();
+        StepRow step = status.learning().newest();
         if (step == null) {
             String done = begun(status).entrySet().stream()
                     .filter(Map.Entry::getValue)
@@ -172,18 +184,25 @@ final class StatusText {
                     + done + " there)";
         }
         if (!status.phase().isEmpty()) {
-            return time + "  step " + status.steps() + "  waiting for " + status.phase();
+            return time + "  step " + status.learning().steps() + "  waiting for " + status.phase();
         }
         return String.format(
                 Locale.ROOT,
                 "%s  step %d  reward %.3f%s%s  %s  %s tokens/s%s%s",
                 time,
-                status.steps(),
-                last(status.rewards()),
-                Double.isNaN(status.goal())
+                status.learning().steps(),
+                last(status.learning().rewards()),
+                Double.isNaN(status.goal().reward())
                         ? ""
-                        : String.format(Locale.ROOT, " (%.3f of %.2f)", status.rewardMean(), status.goal()),
-                status.evaluations().isEmpty() ? "" : "  held out " + EvaluationText.newest(status.evaluations()),
+                        : String.format(
+                                Locale.ROOT,
+                                " (%.3f of %.2f)",
+                                status.goal().mean(),
+                                status.goal().reward()),
+                status.learning().evaluations().isEmpty()
+                        ? ""
+                        : "  held out "
+                                + EvaluationText.newest(status.learning().evaluations()),
                 step.starved()
                         ? starved(status)
                         : String.format(
@@ -194,18 +213,20 @@ final class StatusText {
                                 number(step.essRatio()),
                                 share(step.trainedShare())),
                 thousands(tokens(status, "learner")),
-                status.unserved().isEmpty() ? "" : "  unserved for " + named(status.unserved(), StatusText::seconds),
-                status.lost().isEmpty()
+                status.troubles().unserved().isEmpty()
+                        ? ""
+                        : "  unserved for " + named(status.troubles().unserved(), StatusText::seconds),
+                status.troubles().lost().isEmpty()
                         ? ""
                         : "  left out "
-                                + status.lost().values().stream()
+                                + status.troubles().lost().values().stream()
                                         .mapToLong(Long::longValue)
                                         .sum());
     }
 
     /** Staleness at the step and ESS of the batch: raw, and as trained on. */
     private static List<TonedLine> figures(RunStatus status, boolean narrow, Glyphs glyphs) {
-        StepRow step = status.newest();
+        StepRow step = status.learning().newest();
         if (step == null) {
             return List.of();
         }
@@ -225,8 +246,9 @@ final class StatusText {
         return List.of(
                 stale.and(dot).and(ess, tone).and(", truncated " + number(step.essRatioTruncated())),
                 label("batch")
-                        .and(step.rolloutsTrained() + " rollouts trained on, " + step.rolloutsMasked() + " masked" + dot
-                                + share(step.trainedShare()) + " of the tokens"),
+                        .and(step.logged().getRolloutsTrained() + " rollouts trained on, "
+                                + step.logged().getRolloutsMasked() + " masked" + dot + share(step.trainedShare())
+                                + " of the tokens"),
                 label("moment")
                         .and(number(step.secondMoment()) + " raw, " + number(step.secondMomentTrained()) + " trained on"
                                 + dot + "KL " + number(step.kl())));
@@ -234,10 +256,10 @@ final class StatusText {
 
     private static List<TonedLine> roles(RunStatus status) {
         Set<String> known = new TreeSet<>();
-        known.addAll(status.tokensPerSecond().keySet());
-        known.addAll(status.idle().keySet());
-        known.addAll(status.recordsBehind().keySet());
-        known.addAll(status.serving().keySet());
+        known.addAll(status.roles().tokensPerSecond().keySet());
+        known.addAll(status.roles().idle().keySet());
+        known.addAll(status.roles().recordsBehind().keySet());
+        known.addAll(status.roles().serving().keySet());
         if (known.isEmpty()) {
             return List.of();
         }
@@ -249,10 +271,10 @@ final class StatusText {
         for (String role : ordered) {
             lines.add(TonedLine.of(row(
                     role,
-                    cell(status.tokensPerSecond().get(role), StatusText::thousands),
-                    cell(status.idle().get(role), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle)),
-                    cell(status.recordsBehind().get(role), String::valueOf),
-                    cell(status.serving().get(role), String::valueOf))));
+                    cell(status.roles().tokensPerSecond().get(role), StatusText::thousands),
+                    cell(status.roles().idle().get(role), idle -> String.format(Locale.ROOT, "%.0f%%", 100 * idle)),
+                    cell(status.roles().recordsBehind().get(role), String::valueOf),
+                    cell(status.roles().serving().get(role), String::valueOf))));
         }
         return lines;
     }
@@ -270,8 +292,8 @@ final class StatusText {
     }
 
     private static String starved(RunStatus status) {
-        return "no token left in " + status.starvedInARow()
-                + (status.starvedInARow() == 1 ? " batch" : " batches in a row");
+        return "no token left in " + status.learning().starvedInARow()
+                + (status.learning().starvedInARow() == 1 ? " batch" : " batches in a row");
     }
 
     private static String whole(double value) {
@@ -393,8 +415,9 @@ final class StatusText {
 
         /** @param stepAge seconds since the newest step; NaN where there is none */
         static RunState of(RunStatus status, double stepAge) {
-            StepRow newest = status.newest();
-            if (!status.alarms().isEmpty() || !status.unserved().isEmpty()) {
+            StepRow newest = status.learning().newest();
+            if (!status.troubles().alarms().isEmpty()
+                    || !status.troubles().unserved().isEmpty()) {
                 return ALARM;
             }
             if (newest == null) {
@@ -403,17 +426,17 @@ final class StatusText {
             if (!status.phase().isEmpty()) {
                 return WAITING;
             }
-            if (status.starvedInARow() > 0) {
+            if (status.learning().starvedInARow() > 0) {
                 return STARVED;
             }
             if (stepAge > STALLED_SECONDS) {
                 return STALLED;
             }
-            List<Double> means = means(status.rewards());
+            List<Double> means = means(status.learning().rewards());
             if (hasFallen(means)) {
                 return FALLING;
             }
-            if (isFlat(means, status.rewards().size(), status.goal())) {
+            if (isFlat(means, status.learning().rewards().size(), status.goal().reward())) {
                 return FLAT;
             }
             return newest.essRatio() < LOW ? LOW_ESS : TRAINING;

@@ -26,14 +26,14 @@ final class TerminalLines implements RunView {
 
     @Override
     public void show(RunStatus status) {
-        status.alarms().stream()
+        status.troubles().alarms().stream()
                 .filter(alarm -> lastAlarms.stream().noneMatch(last -> isSame(last, alarm)))
                 .forEach(alarm -> out.println(StatusText.clock(status.elapsedSeconds()) + "  alarm: " + alarm.text()));
-        lastAlarms = status.alarms();
-        boolean news = status.steps() != lastSteps || !status.phase().equals(lastPhase);
+        lastAlarms = status.troubles().alarms();
+        boolean news = status.learning().steps() != lastSteps || !status.phase().equals(lastPhase);
         if (news || status.elapsedSeconds() - lastAt >= QUIET_SECONDS) {
             out.println(StatusText.line(status));
-            lastSteps = status.steps();
+            lastSteps = status.learning().steps();
             lastPhase = status.phase();
             lastAt = status.elapsedSeconds();
         }

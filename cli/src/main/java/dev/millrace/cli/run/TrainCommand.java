@@ -231,7 +231,7 @@ public final class TrainCommand implements Callable<Integer> {
 
         @Override
         public void show(RunStatus status) {
-            steps = status.steps();
+            steps = status.learning().steps();
             run.show(status);
             terminal.show(status);
         }

@@ -53,8 +53,13 @@ final class LedgerChecks {
                         ? all.generated() + " generated = " + all.trained() + " trained + " + sum(all.masked())
                                 + " masked + " + sum(all.dropped()) + " dropped + " + sum(all.deadLettered())
                                 + " dead-lettered + "
-                                + (all.waitingForScore() + all.waitingForBatch() + all.waitingForStep())
-                                + " in flight" + (all.superseded() == 0 ? "" : " + " + all.superseded() + " superseded")
+                                + (all.unfinished().waitingForScore()
+                                        + all.unfinished().waitingForBatch()
+                                        + all.unfinished().waitingForStep())
+                                + " in flight"
+                                + (all.unfinished().superseded() == 0
+                                        ? ""
+                                        : " + " + all.unfinished().superseded() + " superseded")
                         : balance.contradictionCount() + " contradictions, the first: "
                                 + balance.contradictions().stream().findFirst().orElse("the sums differ")));
         List<String> old = balance.oldestWaiting().stream()

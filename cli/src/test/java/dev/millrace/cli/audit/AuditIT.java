@@ -400,7 +400,7 @@ class AuditIT {
                     new TrialLimit(TrialLimit.DEFAULT.batches(), PATIENCE),
                     2);
             assertThat(treatment.untried()).isEmpty();
-            assertThat(treatment.trial().orElseThrow().steps()).isPositive();
+            assertThat(treatment.trial().orElseThrow().batches().count()).isPositive();
             assertThat(treatment.trial().orElseThrow().patched())
                     .hasSize(3)
                     .allMatch(course -> course.tokens().of() > 0);

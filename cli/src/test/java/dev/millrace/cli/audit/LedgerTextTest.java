@@ -28,17 +28,12 @@ class LedgerTextTest {
                                 Map.of("m2po", 3L),
                                 Map.of("stale", 2L, "duplicate", 1L),
                                 Map.of("reward", 4L),
-                                1,
-                                2,
-                                3,
-                                0,
-                                0)));
+                                new Tally.Unfinished(1, 2, 3, 0, 0))));
         return new Balance(
                 tallies,
                 2,
-                Map.of("batches", 3L, "outcomes", 1L),
-                Map.of("outcomes", 2L),
-                Map.of("millrace.scores", 1L),
+                new Balance.Unmatched(
+                        Map.of("batches", 3L, "outcomes", 1L), Map.of("outcomes", 2L), Map.of("millrace.scores", 1L)),
                 List.of(new OldestPending("a score", "0-17/3", 1000)),
                 contradictions,
                 contradictions.size(),

@@ -384,9 +384,9 @@ class SmallestFixTest {
         healthy();
         Treatment treatment = treatment("none", Cause.TOKEN_DRIFT, Fix.REJECT);
 
-        assertThat(treatment.trial().orElseThrow().steps()).isEqualTo(5);
-        assertThat(treatment.trial().orElseThrow().firstBatch()).isEqualTo(STEPS - 5);
-        assertThat(treatment.trial().orElseThrow().rollouts()).isEqualTo(5L * SEQUENCES);
+        assertThat(treatment.trial().orElseThrow().batches().count()).isEqualTo(5);
+        assertThat(treatment.trial().orElseThrow().batches().first()).isEqualTo(STEPS - 5);
+        assertThat(treatment.trial().orElseThrow().batches().rollouts()).isEqualTo(5L * SEQUENCES);
         assertThat(TreatmentReport.section(treatment).notes().get(0))
                 .contains("tried on batches 7 to 11: 5 steps of 80 rollouts")
                 .contains("(at most 5 batches and 30 s)");

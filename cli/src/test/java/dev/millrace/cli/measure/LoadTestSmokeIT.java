@@ -7,13 +7,13 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Main;
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.report.Sample;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.ClosedFile;
 import dev.millrace.workloads.Curve.LoadReport;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.OpenLoopReport;
 import dev.millrace.workloads.PointResult;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedRun;
 import dev.millrace.workloads.closed.GatewayBenchmark;
@@ -176,7 +176,9 @@ class LoadTestSmokeIT {
 
     private static boolean isMeasured(LoadReport measured) {
         return measured.curves().stream()
-                .allMatch(curve -> curve.points().stream().anyMatch(point -> point.achieved() > 0 && point.ess() > 0));
+                .allMatch(curve -> curve.points().stream()
+                        .anyMatch(point ->
+                                point.rates().achieved() > 0 && point.batches().ess() > 0));
     }
 
     private static void requireNumbers(ClosedReport measured) {
@@ -209,23 +211,25 @@ class LoadTestSmokeIT {
 
     /** On a busy machine no batch may be complete within the two seconds of a point. */
     private static void requireSense(PointResult point, ObjectNode workload) {
-        assertThat(point.achieved()).isNotNegative().isFinite();
+        assertThat(point.rates().achieved()).isNotNegative().isFinite();
         if (!workload.has("algorithm")) {
-            assertThat(point.staleShare()).as("the wide limit never binds").isZero();
+            assertThat(point.batches().staleShare())
+                    .as("the wide limit never binds")
+                    .isZero();
         }
     }
 
     private static void requireNumbers(PointResult point, ObjectNode workload) {
-        assertThat(point.achieved()).isPositive();
-        assertThat(point.tokensPerSecond()).isPositive();
-        assertThat(point.ess()).isPositive();
-        assertThat(point.trainedShare()).isPositive();
+        assertThat(point.rates().achieved()).isPositive();
+        assertThat(point.rates().tokensPerSecond()).isPositive();
+        assertThat(point.batches().ess()).isPositive();
+        assertThat(point.batches().trainedShare()).isPositive();
         assertThat(point.lags()).isNotEmpty();
         if (!workload.has("backlog")) { // which is worked off before what is timed
-            assertThat(point.endToEnd().count()).isPositive();
+            assertThat(point.latencies().endToEnd().count()).isPositive();
         }
         if (workload.has("fault")) {
-            assertThat(point.gapSeconds()).isPositive();
+            assertThat(point.recovery().gapSeconds()).isPositive();
         }
     }
 
@@ -322,7 +326,10 @@ class LoadTestSmokeIT {
                                 .results())
                         .singleElement()
                         .satisfies(of -> requirePositive(
-                                of.topology(), of.asRecorded(), of.corrections(), of.threeCorrections()));
+                                of.rates().topology(),
+                                of.rates().asRecorded(),
+                                of.rates().corrections(),
+                                of.rates().threeCorrections()));
             }
             case "growth" -> {
                 measure(

@@ -124,11 +124,14 @@ class ForeignPartnersIT {
                 RunLog log = RunLog.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
                         config.run().topics(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        config.run().identity(),
+                        new RunLog.NewRun(
+                                config.run().identity(),
+                                config.topology()
+                                        .join()
+                                        .partnerTopics(config.run().topics()),
+                                Optional.empty()),
                         config.topics(),
                         "",
-                        Optional.empty(),
                         Clock.systemUTC())) {
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
             new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server::createContext);

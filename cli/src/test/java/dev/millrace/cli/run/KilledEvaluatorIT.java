@@ -49,11 +49,14 @@ class KilledEvaluatorIT {
                 RunLog log = RunLog.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
                         config.run().topics(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        config.run().identity(),
+                        new RunLog.NewRun(
+                                config.run().identity(),
+                                config.topology()
+                                        .join()
+                                        .partnerTopics(config.run().topics()),
+                                Optional.of(RecordedConfiguration.of(config).text())),
                         config.topics(),
                         "",
-                        Optional.of(RecordedConfiguration.of(config).text()),
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());

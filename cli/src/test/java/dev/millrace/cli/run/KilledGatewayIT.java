@@ -141,11 +141,14 @@ class KilledGatewayIT {
                 RunLog log = RunLog.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
                         config.run().topics(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        config.run().identity(),
+                        new RunLog.NewRun(
+                                config.run().identity(),
+                                config.topology()
+                                        .join()
+                                        .partnerTopics(config.run().topics()),
+                                Optional.empty()),
                         config.topics(),
                         "",
-                        Optional.empty(),
                         Clock.systemUTC());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());

@@ -27,24 +27,14 @@ class StatusTextTest {
             "inc-1",
             72.9,
             "",
-            0.9,
-            0.5,
-            57,
-            0,
-            57,
-            List.of(0.1, 0.5, 0.99),
-            0.45,
-            STEP,
-            0,
-            List.of(),
-            new TreeMap<>(Map.of("generator", 12345.0, "learner", 9.0)),
-            new TreeMap<>(Map.of("generator", 0.14)),
-            new TreeMap<>(Map.of("learner", 1L)),
-            Map.of(),
-            Map.of(),
-            List.of(),
-            Evaluations.NONE,
-            Map.of("duplicate", 8L));
+            new RunStatus.Goal(0.9, 0.5, 0.45),
+            new RunStatus.Learning(57, 0, 57, List.of(0.1, 0.5, 0.99), STEP, 0, Evaluations.NONE),
+            new RunStatus.Roles(
+                    new TreeMap<>(Map.of("generator", 12345.0, "learner", 9.0)),
+                    new TreeMap<>(Map.of("generator", 0.14)),
+                    new TreeMap<>(Map.of("learner", 1L)),
+                    Map.of()),
+            new RunStatus.Troubles(List.of(), Map.of(), List.of(), Map.of("duplicate", 8L)));
 
     private static final Glyphs BLOCKS = Glyphs.of(StandardCharsets.UTF_8);
 
@@ -74,24 +64,10 @@ class StatusTextTest {
                 "inc-1",
                 500,
                 phase,
-                goal,
-                0.5,
-                rewards.size(),
-                0,
-                rewards.size(),
-                rewards,
-                0.45,
-                newest,
-                starved,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                alarms,
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(goal, 0.5, 0.45),
+                new RunStatus.Learning(rewards.size(), 0, rewards.size(), rewards, newest, starved, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(List.of(), Map.of(), alarms, Map.of()));
     }
 
     @Test
@@ -109,24 +85,10 @@ class StatusTextTest {
                 "inc-1",
                 72.9,
                 "the cluster to answer",
-                0.9,
-                0.5,
-                57,
-                0,
-                57,
-                List.of(0.1),
-                0.45,
-                STEP,
-                0,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                List.of(),
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0.5, 0.45),
+                new RunStatus.Learning(57, 0, 57, List.of(0.1), STEP, 0, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(List.of(), Map.of(), List.of(), Map.of()));
         assertThat(StatusText.line(silent)).isEqualTo("00:01:12  step 57  waiting for the cluster to answer");
     }
 
@@ -136,24 +98,10 @@ class StatusTextTest {
                 "inc-1",
                 72.9,
                 "",
-                0.9,
-                0.5,
-                57,
-                0,
-                57,
-                List.of(0.1),
-                0.45,
-                STEP,
-                0,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of("generator g2", 31.4),
-                List.of(),
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0.5, 0.45),
+                new RunStatus.Learning(57, 0, 57, List.of(0.1), STEP, 0, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(List.of(), Map.of("generator g2", 31.4), List.of(), Map.of()));
         assertThat(StatusText.line(late)).endsWith("  unserved for generator g2 31 s");
         assertThat(panel(late, 80, BLOCKS)).contains("unserved  generator g2 31 s");
     }
@@ -270,24 +218,11 @@ class StatusTextTest {
                 "inc-1",
                 3,
                 "the first step",
-                0.9,
-                0,
-                0,
-                0,
-                0,
-                List.of(),
-                Double.NaN,
-                null,
-                0,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                List.of(alarm("queue, partition 0: 8 of 256 sequences")),
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0, Double.NaN),
+                new RunStatus.Learning(0, 0, 0, List.of(), null, 0, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(
+                        List.of(), Map.of(), List.of(alarm("queue, partition 0: 8 of 256 sequences")), Map.of()));
         assertThat(StatusText.line(starting)).isEqualTo("00:00:03  waiting for the first step (log there)");
         assertThat(panel(starting, 80, BLOCKS))
                 .contains(
@@ -344,24 +279,11 @@ class StatusTextTest {
                 "inc-1",
                 72.9,
                 "",
-                0.9,
-                0.5,
-                57,
-                0,
-                57,
-                List.of(0.1),
-                0.45,
-                starved,
-                12,
-                List.of("stage m2po has changed nothing in the last 50 steps"),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                List.of(),
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0.5, 0.45),
+                new RunStatus.Learning(57, 0, 57, List.of(0.1), starved, 12, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(
+                        List.of("stage m2po has changed nothing in the last 50 steps"), Map.of(), List.of(), Map.of()));
         assertThat(StatusText.line(status)).contains("  no token left in 12 batches in a row  ");
         assertThat(panel(status, 80, BLOCKS))
                 .contains(

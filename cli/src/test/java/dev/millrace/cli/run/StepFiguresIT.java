@@ -256,7 +256,7 @@ class StepFiguresIT {
             @Override
             public void show(RunStatus status) {
                 last.set(status);
-                if (status.steps() > starved) {
+                if (status.learning().steps() > starved) {
                     millrace.stop();
                 }
             }
@@ -273,8 +273,8 @@ class StepFiguresIT {
         });
         String runId = millrace.run().runId();
 
-        assertThat(last.get().steps()).isGreaterThan(starved);
-        assertThat(last.get().newest().starved()).isTrue();
+        assertThat(last.get().learning().steps()).isGreaterThan(starved);
+        assertThat(last.get().learning().newest().starved()).isTrue();
         JsonNode summary = summary(run);
         assertThat(summary.path("policy_version").asLong())
                 .as("nothing was learnt")

@@ -20,24 +20,10 @@ class TerminalLinesTest {
                 "inc-1",
                 seconds,
                 "the first step",
-                0.9,
-                0,
-                0,
-                0,
-                0,
-                List.of(),
-                Double.NaN,
-                null,
-                0,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                List.of(alarms),
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0, Double.NaN),
+                new RunStatus.Learning(0, 0, 0, List.of(), null, 0, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(List.of(), Map.of(), List.of(alarms), Map.of()));
     }
 
     private static Alarm stall(int seconds, long sinceMs) {

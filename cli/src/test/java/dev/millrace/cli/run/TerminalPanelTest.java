@@ -31,24 +31,10 @@ class TerminalPanelTest {
                 "inc-1",
                 3,
                 "the first step",
-                0.9,
-                0,
-                0,
-                0,
-                0,
-                List.of(reward),
-                reward,
-                null,
-                0,
-                List.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                Map.of(),
-                alarms,
-                Evaluations.NONE,
-                Map.of());
+                new RunStatus.Goal(0.9, 0, reward),
+                new RunStatus.Learning(0, 0, 0, List.of(reward), null, 0, Evaluations.NONE),
+                new RunStatus.Roles(Map.of(), Map.of(), Map.of(), Map.of()),
+                new RunStatus.Troubles(List.of(), Map.of(), alarms, Map.of()));
     }
 
     private TerminalPanel panel(int columns, boolean colours) throws Exception {

@@ -566,6 +566,7 @@ class TextTrainingIT {
                         .in(folder.resolve("adapters"))
                         .run()
                         .summary()
+                        .invocation()
                         .newSteps())
                 .isEqualTo(2);
         assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "5"))

@@ -155,8 +155,7 @@ public record Algorithm(
                 objective,
                 kind(objective),
                 mode == Mode.DECOUPLED,
-                minibatches,
-                epochs,
+                minibatches * (long) epochs,
                 !(weights instanceof None),
                 rejection.rejects() || !masks.isEmpty(),
                 masks.stream().anyMatch(M2po.class::isInstance));

@@ -3,11 +3,14 @@ package dev.millrace.corrections.diagnostics;
 import dev.millrace.corrections.diagnostics.Diagnosis.Branch;
 import dev.millrace.corrections.diagnostics.Diagnosis.Evidence;
 import dev.millrace.corrections.diagnostics.EscalationBounds.Rung;
+import dev.millrace.corrections.length.LengthTrapReport;
 import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.Set;
 import java.util.function.Function;
 
 /**
@@ -21,7 +24,7 @@ import java.util.function.Function;
  *   <li>D, if few weights count among the trained tokens. The effective sample size is that of tokens, or of sequences
  *       where sequences are weighed. A band that masks few tokens is this branch's own fix, so ratios outside of it are
  *       no evidence.
- *   <li>F, if answers are much longer than {@link TreeBounds#surgeSteps} steps ago; growth of the gap and of clipping
+ *   <li>F, if answers are much longer than {@link TreeBounds.CourseBounds#surgeSteps} steps ago; growth of the gap and of clipping
  *       is reported along with it.
  *   <li>E, if much is clipped, and more in the newer half of the window than in the older half.
  *   <li>B, if proximal and old (one engine at two versions) are far apart, or, without old log-probs, if the gap of the
@@ -70,27 +73,33 @@ public final class DecisionTree {
         }
         List<Evidence> evidence = new ArrayList<>();
         double correlation = gap.probabilities().pearson().orElse(1.0);
-        if (correlation < bounds.brokenCorrelation()
-                && gap.probabilities().meanDifference() > bounds.significantDifference()) {
-            evidence.add(
-                    below("correlation of the probabilities at one version", correlation, bounds.brokenCorrelation()));
+        if (correlation < bounds.engines().brokenCorrelation()
+                && gap.probabilities().meanDifference() > bounds.engines().significantDifference()) {
+            evidence.add(below(
+                    "correlation of the probabilities at one version",
+                    correlation,
+                    bounds.engines().brokenCorrelation()));
         }
-        above("|KL| per token at one version", Math.abs(gap.kl()), bounds.driftingKl(), evidence);
+        above(
+                "|KL| per token at one version",
+                Math.abs(gap.divergence().kl()),
+                bounds.drift().driftingKl(),
+                evidence);
         above(
                 "ratio of the perplexities at one version, or its inverse",
-                Math.max(gap.perplexityRatio(), 1 / gap.perplexityRatio()),
-                bounds.brokenPerplexity(),
+                Math.max(gap.perplexity().ratio(), 1 / gap.perplexity().ratio()),
+                bounds.engines().brokenPerplexity(),
                 evidence);
         above(
                 "largest difference of a probability at one version",
                 gap.probabilities().maxDifference(),
-                bounds.probabilitySpike(),
+                bounds.engines().probabilitySpike(),
                 evidence);
         double standardError = gap.weights().standardDeviation() / Math.sqrt(gap.tokens());
         double bias = Math.abs(gap.weights().mean() - 1.0);
-        double biasBound = Math.max(bounds.weightBias(), STANDARD_ERRORS * standardError);
+        double biasBound = Math.max(bounds.engines().weightBias(), STANDARD_ERRORS * standardError);
         above("|mean ratio - 1| at one version", bias, biasBound, evidence);
-        Fix fix = Math.abs(gap.kl()) > bounds.otherTokensKl()
+        Fix fix = Math.abs(gap.divergence().kl()) > bounds.engines().otherTokensKl()
                 ? Fix.ALIGN_TOKENS
                 : bias > biasBound ? Fix.ALIGN_SAMPLING : Fix.ALIGN_ENGINES;
         return found(Cause.ENGINE_MISMATCH, evidence, fix);
@@ -98,7 +107,8 @@ public final class DecisionTree {
 
     /** Old against behavior, if there are enough tokens to conclude anything from. */
     static Optional<PolicyGap> sameCheckpoint(DiagnosticsStep step, TreeBounds bounds) {
-        return step.sameCheckpoint().filter(gap -> gap.tokens() >= bounds.leastTokens());
+        return step.sameCheckpoint()
+                .filter(gap -> gap.tokens() >= bounds.engines().leastTokens());
     }
 
     private Optional<Branch> varianceBlowUp(DiagnosticsWindow window) {
@@ -106,21 +116,32 @@ public final class DecisionTree {
         PolicyGap gap = window.last().trainedOn();
         List<Evidence> evidence = new ArrayList<>();
         if (!inForce.bands()) {
-            above("token chi-square", gap.chiSquareToken(), bounds.severeChiSquare(), evidence);
-            if (sampleSize(gap, inForce) < bounds.lowSampleSize()) {
+            above(
+                    "token chi-square",
+                    gap.divergence().chiSquareToken(),
+                    bounds.drift().severeChiSquare(),
+                    evidence);
+            if (sampleSize(gap, inForce) < bounds.drift().lowSampleSize()) {
                 evidence.add(below(
                         "effective sample size of the " + (inForce.weighsSequences() ? "sequences" : "tokens"),
                         sampleSize(gap, inForce),
-                        bounds.lowSampleSize()));
+                        bounds.drift().lowSampleSize()));
             }
             if (inForce.weighsSequences()) {
-                above("sequence chi-square", gap.chiSquareSequence(), bounds.explodedChiSquare(), evidence);
+                above(
+                        "sequence chi-square",
+                        gap.divergence().chiSquareSequence(),
+                        bounds.drift().explodedChiSquare(),
+                        evidence);
             }
         }
         if (inForce.weighs().isPresent()) {
             noiseGrowth(window)
                     .ifPresent(growth -> above(
-                            "noise of the gradient over that without weights", growth, bounds.noiseGrowth(), evidence));
+                            "noise of the gradient over that without weights",
+                            growth,
+                            bounds.course().noiseGrowth(),
+                            evidence));
         }
         EscalationBounds escalation = bounds.escalation();
         double rejected = rejected(window);
@@ -130,7 +151,8 @@ public final class DecisionTree {
         above("share of the tokens outside of the band", banded, escalation.bandLimit(), evidence);
         boolean isPastCorrecting = banded > escalation.bandLimit()
                 || inForce.isAny()
-                        && escalation.rung(gap.chiSquareToken(), rejected, leastLeft(window)) == Rung.SYSTEMS;
+                        && escalation.rung(gap.divergence().chiSquareToken(), rejected, leastLeft(window))
+                                == Rung.SYSTEMS;
         Fix fix = isPastCorrecting
                 ? Fix.MEND_SYSTEMS
                 : !inForce.bands() ? Fix.MASK_BAND : inForce.rejects() ? Fix.MEND_SYSTEMS : Fix.REJECT_AND_WEIGH;
@@ -140,7 +162,7 @@ public final class DecisionTree {
     /** What counts among tokens, or among sequences where one weight is a sequence's; of one sequence that says nothing. */
     private static double sampleSize(PolicyGap gap, CorrectionInForce inForce) {
         return inForce.weighsSequences() && gap.sequences() > 1
-                ? gap.sequenceEffectiveSampleSize()
+                ? gap.weights().sequenceEffectiveSampleSize()
                 : gap.weights().effectiveSampleSize();
     }
 
@@ -161,26 +183,31 @@ public final class DecisionTree {
     }
 
     private OptionalDouble noiseGrowth(DiagnosticsWindow window) {
-        List<StepFacts> both = newest(window).stream()
-                .filter(facts ->
-                        facts.power().isPresent() && facts.powerUnweighted().isPresent())
-                .toList();
-        double unweighted = mean(both, StepFacts::powerUnweighted).orElse(0);
+        List<StepFacts.Power> known =
+                newest(window).stream().flatMap(facts -> facts.power().stream()).toList();
+        double unweighted = known.stream()
+                .mapToDouble(StepFacts.Power::unweighted)
+                .average()
+                .orElse(0);
         return unweighted > 0 // of batches without a gradient there is no ratio
-                ? OptionalDouble.of(mean(both, StepFacts::power).orElseThrow() / unweighted)
+                ? OptionalDouble.of(known.stream()
+                                .mapToDouble(StepFacts.Power::weighted)
+                                .average()
+                                .orElseThrow()
+                        / unweighted)
                 : OptionalDouble.empty();
     }
 
     private Optional<Branch> lengthSurge(DiagnosticsWindow window) {
         OptionalDouble growth = growth(window, StepFacts::responseTokens, bounds);
-        if (growth.isEmpty() || !(growth.getAsDouble() > bounds.surge())) {
+        if (growth.isEmpty() || !(growth.getAsDouble() > bounds.course().surge())) {
             return Optional.empty();
         }
         List<Evidence> evidence = new ArrayList<>();
         above(
-                "length of the answers over that " + bounds.surgeSteps() + " steps ago",
+                "length of the answers over that " + bounds.course().surgeSteps() + " steps ago",
                 growth.getAsDouble(),
-                bounds.surge(),
+                bounds.course().surge(),
                 evidence);
         List<DiagnosticsStep> steps = window.steps();
         if (steps.size() > 1) {
@@ -188,30 +215,31 @@ public final class DecisionTree {
             double after = k3(steps.subList(steps.size() - steps.size() / 2, steps.size()));
             above(
                     "k3 per token in the newer half of the window over the older's",
-                    after / Math.max(before, bounds.agreeingKl()),
-                    bounds.rising(),
+                    after / Math.max(before, bounds.drift().agreeingKl()),
+                    bounds.course().rising(),
                     evidence);
         }
         mean(newest(window), StepFacts::clipFraction)
-                .ifPresent(clipped -> above("clipped share of the tokens", clipped, bounds.clipFraction(), evidence));
+                .ifPresent(clipped -> above(
+                        "clipped share of the tokens", clipped, bounds.course().clipFraction(), evidence));
         return found(Cause.LENGTH_SURGE, evidence, Fix.SLOW_DOWN);
     }
 
     private static double k3(List<DiagnosticsStep> steps) {
         return steps.stream()
-                .mapToDouble(step -> step.gap().all().k3())
+                .mapToDouble(step -> step.gap().all().divergence().k3())
                 .average()
                 .orElse(0);
     }
 
     /**
-     * Divides the mean over the newest steps by the mean over the same number of steps {@link TreeBounds#surgeSteps}
+     * Divides the mean over the newest steps by the mean over the same number of steps {@link TreeBounds.CourseBounds#surgeSteps}
      * earlier; empty until enough steps are known.
      */
     static OptionalDouble growth(
             DiagnosticsWindow window, Function<StepFacts, OptionalDouble> number, TreeBounds bounds) {
         List<StepFacts> course = window.course();
-        int then = course.size() - bounds.surgeSteps() - DiagnosticsCourse.WINDOW;
+        int then = course.size() - bounds.course().surgeSteps() - DiagnosticsCourse.WINDOW;
         if (then < 0) {
             return OptionalDouble.empty();
         }
@@ -234,12 +262,12 @@ public final class DecisionTree {
         double after = mean(last.subList(last.size() - half, last.size()), StepFacts::clipFraction)
                 .orElseThrow();
         List<Evidence> evidence = new ArrayList<>();
-        if (after > bounds.clipFraction() && after > bounds.rising() * before) {
-            above("clipped share of the tokens", after, bounds.clipFraction(), evidence);
+        if (after > bounds.course().clipFraction() && after > bounds.course().rising() * before) {
+            above("clipped share of the tokens", after, bounds.course().clipFraction(), evidence);
             above(
-                    "the same, against " + bounds.rising() + " times that before it,",
+                    "the same, against " + bounds.course().rising() + " times that before it,",
                     after,
-                    bounds.rising() * before,
+                    bounds.course().rising() * before,
                     evidence);
         }
         return found(Cause.CLIP_SATURATION, evidence, Fix.LOWER_PRESSURE);
@@ -249,17 +277,23 @@ public final class DecisionTree {
         DiagnosticsStep step = window.last();
         if (window.inForce().isAny()
                 && !enginesDisagree
-                && sampleSize(step.trainedOn(), window.inForce()) >= bounds.lowSampleSize()) {
+                && sampleSize(step.trainedOn(), window.inForce())
+                        >= bounds.drift().lowSampleSize()) {
             return Optional.empty(); // it is corrected, and enough is left
         }
         List<Evidence> evidence = new ArrayList<>();
-        Optional<PolicyGap> versions = step.staleness().filter(gap -> gap.tokens() >= bounds.leastTokens());
+        Optional<PolicyGap> versions =
+                step.staleness().filter(gap -> gap.tokens() >= bounds.engines().leastTokens());
         if (versions.isPresent()) {
-            above("|KL| per token between the versions", Math.abs(versions.get().kl()), bounds.driftingKl(), evidence);
+            above(
+                    "|KL| per token between the versions",
+                    Math.abs(versions.get().divergence().kl()),
+                    bounds.drift().driftingKl(),
+                    evidence);
             above(
                     "token chi-square between the versions",
-                    versions.get().chiSquareToken(),
-                    bounds.moderateChiSquare(),
+                    versions.get().divergence().chiSquareToken(),
+                    bounds.drift().moderateChiSquare(),
                     evidence);
         } else if (!enginesDisagree) {
             growsWithLag(step, evidence);
@@ -269,15 +303,18 @@ public final class DecisionTree {
 
     private void growsWithLag(DiagnosticsStep step, List<Evidence> evidence) {
         List<Map.Entry<Long, PolicyGap>> lags = step.gap().byLag().entrySet().stream()
-                .filter(lag -> lag.getValue().tokens() >= bounds.leastTokens())
+                .filter(lag -> lag.getValue().tokens() >= bounds.engines().leastTokens())
                 .toList();
         if (lags.size() > 1) {
             Map.Entry<Long, PolicyGap> oldest = lags.get(lags.size() - 1);
-            double newest = lags.get(0).getValue().k3();
+            double newest = lags.get(0).getValue().divergence().k3();
             above(
                     "k3 per token at a lag of " + oldest.getKey() + " versions",
-                    oldest.getValue().k3(),
-                    Math.max(bounds.driftingKl(), bounds.staleGrowth() * Math.max(newest, bounds.agreeingKl())),
+                    oldest.getValue().divergence().k3(),
+                    Math.max(
+                            bounds.drift().driftingKl(),
+                            bounds.drift().staleGrowth()
+                                    * Math.max(newest, bounds.drift().agreeingKl())),
                     evidence);
         }
     }
@@ -290,7 +327,11 @@ public final class DecisionTree {
         boolean isCovered =
                 inForce.bands() || inForce.rejects() && inForce.weighs().isPresent();
         if (!isCovered) {
-            above("token chi-square", gap.chiSquareToken(), bounds.moderateChiSquare(), evidence);
+            above(
+                    "token chi-square",
+                    gap.divergence().chiSquareToken(),
+                    bounds.drift().moderateChiSquare(),
+                    evidence);
             if (rejected >= bounds.escalation().weighRejected()) {
                 evidence.add(new Evidence(
                         "share of the tokens that is rejected",
@@ -299,7 +340,7 @@ public final class DecisionTree {
                         bounds.escalation().weighRejected()));
             }
         }
-        Rung rung = bounds.escalation().rung(gap.chiSquareToken(), rejected, 1);
+        Rung rung = bounds.escalation().rung(gap.divergence().chiSquareToken(), rejected, 1);
         return found(
                 Cause.TOKEN_DRIFT,
                 evidence,
@@ -308,14 +349,21 @@ public final class DecisionTree {
 
     private Branch healthy(DiagnosticsWindow window) {
         PolicyGap gap = window.last().trainedOn();
-        double kl = Math.abs(gap.kl());
+        double kl = Math.abs(gap.divergence().kl());
         double size = sampleSize(gap, window.inForce());
         return new Branch(
                 Cause.NONE,
                 List.of(
-                        new Evidence("|KL| per token", kl, kl > bounds.agreeingKl(), bounds.agreeingKl()),
                         new Evidence(
-                                "effective sample size", size, size > bounds.lowSampleSize(), bounds.lowSampleSize())),
+                                "|KL| per token",
+                                kl,
+                                kl > bounds.drift().agreeingKl(),
+                                bounds.drift().agreeingKl()),
+                        new Evidence(
+                                "effective sample size",
+                                size,
+                                size > bounds.drift().lowSampleSize(),
+                                bounds.drift().lowSampleSize())),
                 Fix.NONE);
     }
 
@@ -345,5 +393,78 @@ public final class DecisionTree {
 
     private static Optional<Branch> found(Cause cause, List<Evidence> evidence, Fix fix) {
         return evidence.isEmpty() ? Optional.empty() : Optional.of(new Branch(cause, evidence, fix));
+    }
+
+    /** Detects mistakes in reading or answering drift. */
+    static final class Pitfalls {
+        /** Where engines are in order. */
+        private static final double AGREEING_CORRELATION = 0.99;
+        /** Between a rate that is what it was and one that was halved; a schedule alone takes off less in a hundred steps. */
+        private static final double SLOWED = 0.75;
+
+        private final TreeBounds bounds;
+
+        Pitfalls(TreeBounds bounds) {
+            this.bounds = bounds;
+        }
+
+        Set<Pitfall> of(DiagnosticsWindow window, boolean isSurging) {
+            Set<Pitfall> found = EnumSet.noneOf(Pitfall.class);
+            DiagnosticsStep step = window.last();
+            PolicyGap trainedOn = step.trainedOn();
+            DecisionTree.sameCheckpoint(step, bounds)
+                    .ifPresentOrElse(
+                            gap -> {
+                                if (isSpikeAmongGoodAverages(gap)) {
+                                    found.add(Pitfall.AVERAGED_SPIKE);
+                                }
+                            },
+                            () -> {
+                                if (Math.abs(step.gap().all().divergence().kl())
+                                        > bounds.drift().driftingKl()) {
+                                    found.add(Pitfall.UNCHECKED_AGREEMENT);
+                                }
+                            });
+            if (window.inForce().weighsSequences()
+                    && trainedOn.sequences() > 1
+                    && trainedOn.weights().sequenceEffectiveSampleSize()
+                            < bounds.drift().lowSampleSize()) {
+                found.add(Pitfall.SEQUENCE_WEIGHTS);
+            }
+            if (widenedWhileClipping(window.course())) {
+                found.add(Pitfall.WIDENED_CLIP);
+            }
+            if (isSurging) {
+                OptionalDouble rate = DecisionTree.growth(window, StepFacts::learningRate, bounds);
+                if (rate.isPresent() && rate.getAsDouble() > SLOWED) {
+                    found.add(Pitfall.UNGUARDED_SURGE);
+                }
+            }
+            if (window.inForce().rejects()
+                    && step.lengths().filter(LengthTrapReport::isTrap).isPresent()) {
+                found.add(Pitfall.LENGTH_TRAP);
+            }
+            return found;
+        }
+
+        private boolean isSpikeAmongGoodAverages(PolicyGap gap) {
+            return gap.probabilities().maxDifference() > bounds.engines().probabilitySpike()
+                    && Math.abs(gap.divergence().kl()) < bounds.drift().agreeingKl()
+                    && gap.probabilities().pearson().orElse(1) >= AGREEING_CORRELATION;
+        }
+
+        private boolean widenedWhileClipping(List<StepFacts> course) {
+            for (int i = 1; i < course.size(); i++) {
+                StepFacts before = course.get(i - 1);
+                StepFacts after = course.get(i);
+                if (before.clipRange().isPresent()
+                        && after.clipRange().isPresent()
+                        && after.clipRange().getAsDouble() > before.clipRange().getAsDouble()
+                        && before.clipFraction().orElse(0) > bounds.course().clipFraction()) {
+                    return true;
+                }
+            }
+            return false;
+        }
     }
 }

@@ -20,7 +20,7 @@ public final class DiagnosticsCourse {
 
     public DiagnosticsCourse(TreeBounds bounds) {
         this.tree = new DecisionTree(bounds);
-        this.length = bounds.surgeSteps() + WINDOW;
+        this.length = bounds.course().surgeSteps() + WINDOW;
     }
 
     /**

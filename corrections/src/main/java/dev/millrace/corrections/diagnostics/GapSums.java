@@ -1,6 +1,9 @@
 package dev.millrace.corrections.diagnostics;
 
+import dev.millrace.corrections.diagnostics.PolicyGap.Divergence;
+import dev.millrace.corrections.diagnostics.PolicyGap.Perplexity;
 import dev.millrace.corrections.diagnostics.PolicyGap.ProbabilityAgreement;
+import dev.millrace.corrections.diagnostics.PolicyGap.TokenShares;
 import dev.millrace.corrections.diagnostics.PolicyGap.WeightMoments;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.OptionalDouble;
@@ -81,23 +84,7 @@ final class GapSums {
 
     PolicyGap gap() {
         if (tokens == 0) {
-            return new PolicyGap(
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    new WeightMoments(0, 0, 0, 0, 0),
-                    0,
-                    0,
-                    0,
-                    0,
-                    0,
-                    new ProbabilityAgreement(0, 0, 0, 0, OptionalDouble.empty()));
+            return PolicyGap.NONE;
         }
         double n = tokens;
         double mean = ratios / n;
@@ -107,7 +94,8 @@ final class GapSums {
                 Math.sqrt(Math.max(0, meanSquare - mean * mean)),
                 Math.exp(minLogRatio),
                 Math.exp(maxLogRatio),
-                Math.min(1.0, mean * mean / meanSquare));
+                Math.min(1.0, mean * mean / meanSquare),
+                sequenceWeights.effectiveSampleSize());
         ProbabilityAgreement agreement = new ProbabilityAgreement(
                 compared(firstDifference + differences / n),
                 compared(maxDifference),
@@ -117,19 +105,11 @@ final class GapSums {
         return new PolicyGap(
                 tokens,
                 sequences,
-                -logRatios / n,
-                k3 / n,
-                meanSquare - 1.0,
-                squaredSequenceRatios / sequences - 1.0,
-                targetPerplexities / sequences,
-                samplerPerplexities / sequences,
-                perplexityRatios / sequences,
+                new Divergence(-logRatios / n, k3 / n, meanSquare - 1.0, squaredSequenceRatios / sequences - 1.0),
+                new Perplexity(
+                        targetPerplexities / sequences, samplerPerplexities / sequences, perplexityRatios / sequences),
                 weights,
-                sequenceWeights.effectiveSampleSize(),
-                aboveCap / n,
-                clippedHigh / n,
-                clippedLow / n,
-                rejected / n,
+                new TokenShares(aboveCap / n, clippedHigh / n, clippedLow / n, rejected / n),
                 agreement);
     }
 

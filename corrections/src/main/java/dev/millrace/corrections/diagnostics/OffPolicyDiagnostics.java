@@ -38,7 +38,7 @@ public final class OffPolicyDiagnostics {
      * Computes the diagnostics of a batch after a rejection.
      *
      * @param kept one per packed token: 1 = still trained; null if all are; only counted, see
-     *     {@link PolicyGap#fractionRejected()}
+     *     {@link PolicyGap.TokenShares#rejected()}
      */
     public OffPolicyReport compute(TokenBatch batch, LogRatio ratio, byte @Nullable [] kept) {
         return compute(batch, ratio, kept, true);

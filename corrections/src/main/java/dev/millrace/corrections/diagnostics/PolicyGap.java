@@ -11,50 +11,77 @@ import java.util.OptionalDouble;
  *
  * @param tokens trained tokens in the set; every number below is 0 or empty if there are none
  * @param sequences sequences with at least one of them
- * @param kl mean of -l, the k1 estimate of {@code KL(sampler || target)}; may be negative
- * @param k3 mean of {@code rho - 1 - l}, which is never negative
- * @param chiSquareToken mean of rho^2, minus 1
- * @param chiSquareSequence mean over sequences of {@code (prod rho)^2}, minus 1; the log of the product bounded to 20
- * @param targetPerplexity mean over sequences of exp(-mean log p)
- * @param samplerPerplexity mean over sequences of exp(-mean log q)
- * @param perplexityRatio mean over sequences of exp(mean log q - mean log p)
- * @param weights moments of the raw token weights rho
- * @param sequenceEffectiveSampleSize {@code (sum w)^2 / (n sum w^2)} of the raw sequence weights, in (0, 1]
- * @param fractionAboveCap tokens whose rho is above the cap, and so would be truncated
- * @param fractionClippedHigh tokens whose rho is above 1 + the upper clip bound
- * @param fractionClippedLow tokens whose rho is below 1 - the lower clip bound
- * @param fractionRejected tokens a rejection took out of the set; 0 if none was given
+ * @param divergence of the target from the sampler
+ * @param perplexity of the two
+ * @param weights moments of the raw weights rho
+ * @param shares of the tokens that a bound or a rejection acts on
  * @param probabilities agreement of p and q
  */
 public record PolicyGap(
         int tokens,
         int sequences,
-        double kl,
-        double k3,
-        double chiSquareToken,
-        double chiSquareSequence,
-        double targetPerplexity,
-        double samplerPerplexity,
-        double perplexityRatio,
+        Divergence divergence,
+        Perplexity perplexity,
         WeightMoments weights,
-        double sequenceEffectiveSampleSize,
-        double fractionAboveCap,
-        double fractionClippedHigh,
-        double fractionClippedLow,
-        double fractionRejected,
+        TokenShares shares,
         ProbabilityAgreement probabilities) {
 
+    /** Of no tokens. */
+    static final PolicyGap NONE = new PolicyGap(
+            0,
+            0,
+            new Divergence(0, 0, 0, 0),
+            new Perplexity(0, 0, 0),
+            new WeightMoments(0, 0, 0, 0, 0, 0),
+            new TokenShares(0, 0, 0, 0),
+            new ProbabilityAgreement(0, 0, 0, 0, OptionalDouble.empty()));
+
     /**
-     * Raw token weights.
+     * Estimates of divergences.
+     *
+     * @param kl mean of -l, the k1 estimate of {@code KL(sampler || target)}; may be negative
+     * @param k3 mean of {@code rho - 1 - l}, which is never negative
+     * @param chiSquareToken mean of rho^2, minus 1
+     * @param chiSquareSequence mean over sequences of {@code (prod rho)^2}, minus 1; the log of the product bounded to 20
+     */
+    public record Divergence(double kl, double k3, double chiSquareToken, double chiSquareSequence) {}
+
+    /**
+     * Means over sequences.
+     *
+     * @param target of exp(-mean log p)
+     * @param sampler of exp(-mean log q)
+     * @param ratio of exp(mean log q - mean log p)
+     */
+    public record Perplexity(double target, double sampler, double ratio) {}
+
+    /**
+     * Raw weights of tokens.
      *
      * @param mean mean; 1 in expectation for any two policies
      * @param standardDeviation square root of mean square minus squared mean
      * @param min smallest
      * @param max largest
      * @param effectiveSampleSize {@code mean^2 / mean square}, in (0, 1]
+     * @param sequenceEffectiveSampleSize {@code (sum w)^2 / (n sum w^2)} of the raw sequence weights, in (0, 1]
      */
     public record WeightMoments(
-            double mean, double standardDeviation, double min, double max, double effectiveSampleSize) {}
+            double mean,
+            double standardDeviation,
+            double min,
+            double max,
+            double effectiveSampleSize,
+            double sequenceEffectiveSampleSize) {}
+
+    /**
+     * Shares of the tokens.
+     *
+     * @param aboveCap whose rho is above the cap, and so would be truncated
+     * @param clippedHigh whose rho is above 1 + the upper clip bound
+     * @param clippedLow whose rho is below 1 - the lower clip bound
+     * @param rejected that a rejection took out of the set; 0 if none was given
+     */
+    public record TokenShares(double aboveCap, double clippedHigh, double clippedLow, double rejected) {}
 
     /**
      * Agreement of the two probabilities of the sampled tokens.

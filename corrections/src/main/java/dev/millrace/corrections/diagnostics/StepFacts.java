@@ -1,5 +1,6 @@
 package dev.millrace.corrections.diagnostics;
 
+import java.util.Optional;
 import java.util.OptionalDouble;
 
 /**
@@ -10,9 +11,7 @@ import java.util.OptionalDouble;
  * @param clipRange how far above 1 the objective lets a ratio go
  * @param responseTokens mean length of the batch's answers
  * @param learningRate that was used, controls included
- * @param power mean squared norm of a sequence's gradient under the weights in force, {@link GradientPower#totalPower}: nearly
- *     all of it is noise, as long as there are more than a few sequences
- * @param powerUnweighted the same with every weight 1
+ * @param power of the gradient; empty unless both of its values are known
  * @param rejected share of the tokens that rejection took out of those that reached it
  * @param banded share of the tokens whose weight a band set to 0
  */
@@ -21,8 +20,7 @@ public record StepFacts(
         OptionalDouble clipRange,
         OptionalDouble responseTokens,
         OptionalDouble learningRate,
-        OptionalDouble power,
-        OptionalDouble powerUnweighted,
+        Optional<Power> power,
         OptionalDouble rejected,
         OptionalDouble banded) {
     /** No facts. */
@@ -31,8 +29,16 @@ public record StepFacts(
             OptionalDouble.empty(),
             OptionalDouble.empty(),
             OptionalDouble.empty(),
-            OptionalDouble.empty(),
-            OptionalDouble.empty(),
+            Optional.empty(),
             OptionalDouble.empty(),
             OptionalDouble.empty());
+
+    /**
+     * Mean squared norm of a sequence's gradient, {@link GradientPower#totalPower}: nearly all of it is noise, as long as
+     * there are more than a few sequences.
+     *
+     * @param weighted under the weights in force
+     * @param unweighted with every weight 1
+     */
+    public record Power(double weighted, double unweighted) {}
 }

@@ -10,8 +10,7 @@ import java.util.Optional;
  * @param objective the loss
  * @param kind its name in the configuration
  * @param startsAtProximal whether the proximal policy is the one that the step starts from, recomputed at its start
- * @param minibatches optimizer steps per pass over a batch
- * @param epochs passes over a batch
+ * @param updates optimizer steps per batch, over all passes
  * @param weighs whether importance weights are made
  * @param masks whether anything is masked or rejected by how far policies are apart
  * @param masksSecondMoment whether the second-moment mask is among that
@@ -20,8 +19,7 @@ public record ObjectiveInForce(
         Objective objective,
         String kind,
         boolean startsAtProximal,
-        int minibatches,
-        int epochs,
+        long updates,
         boolean weighs,
         boolean masks,
         boolean masksSecondMoment) {
@@ -31,8 +29,7 @@ public record ObjectiveInForce(
      * objective has none.
      */
     public Optional<String> whyItCannotAct() {
-        boolean ownAnchor =
-                startsAtProximal && minibatches == 1 && epochs == 1 && objective.anchor() == Anchor.PROXIMAL;
+        boolean ownAnchor = startsAtProximal && updates == 1 && objective.anchor() == Anchor.PROXIMAL;
         if (!ownAnchor || objective.linear() || !objective.isPolicyGradientAtAnchor()) {
             return Optional.empty();
         }

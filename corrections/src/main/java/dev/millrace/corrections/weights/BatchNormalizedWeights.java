@@ -31,7 +31,9 @@ public final class BatchNormalizedWeights implements WeightMethod {
 
     /** Divides weights in place, and says what became of their summary; the same one where nothing is left of them. */
     static WeightSummary normalise(TokenBatch batch, CorrectionUnit unit, WeightSummary raw, float[] weights) {
-        double mean = unit == CorrectionUnit.SEQUENCE ? meanOverSequences(batch, weights) : raw.meanWeight();
+        double mean = unit == CorrectionUnit.SEQUENCE
+                ? meanOverSequences(batch, weights)
+                : raw.weight().mean();
         if (!(mean > 0)) {
             return raw;
         }
@@ -44,9 +46,10 @@ public final class BatchNormalizedWeights implements WeightMethod {
                 raw.maskedTokens(),
                 raw.trainedSequences(),
                 raw.changedSequences(),
-                raw.meanWeight() / mean,
-                raw.minWeight() / mean,
-                raw.maxWeight() / mean);
+                new WeightSummary.Range(
+                        raw.weight().mean() / mean,
+                        raw.weight().min() / mean,
+                        raw.weight().max() / mean));
     }
 
     private static double meanOverSequences(TokenBatch batch, float[] weights) {

@@ -71,11 +71,13 @@ public interface RatioWeights extends WeightStage {
         WeightSummary summary = batchNormalize() ? BatchNormalizedWeights.normalise(left, unit(), raw, perToken) : raw;
         Map<String, Double> values = new TreeMap<>(StageSettings.of(this));
         if (left.trainedTokens() > 0) {
-            values.put("mean_weight", summary.meanWeight());
-            values.put("min_weight", summary.minWeight());
-            values.put("max_weight", summary.maxWeight());
-            if (batchNormalize() && summary.meanWeight() > 0) {
-                values.put("batch_norm_factor", raw.meanWeight() / summary.meanWeight());
+            values.put("mean_weight", summary.weight().mean());
+            values.put("min_weight", summary.weight().min());
+            values.put("max_weight", summary.weight().max());
+            if (batchNormalize() && summary.weight().mean() > 0) {
+                values.put(
+                        "batch_norm_factor",
+                        raw.weight().mean() / summary.weight().mean());
             }
             values.putAll(measures(left, ratio));
         }

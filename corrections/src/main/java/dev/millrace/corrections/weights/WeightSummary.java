@@ -8,9 +8,7 @@ package dev.millrace.corrections.weights;
  * @param maskedTokens trained tokens whose weight was set to 0 for lying outside a band
  * @param trainedSequences sequences with at least one trained token
  * @param changedSequences sequences with at least one truncated or masked token
- * @param meanWeight mean over trained tokens, 0 if there are none
- * @param minWeight smallest weight of a trained token, 0 if there are none
- * @param maxWeight largest weight of a trained token, 0 if there are none
+ * @param weight of a trained token
  */
 public record WeightSummary(
         int trainedTokens,
@@ -18,9 +16,10 @@ public record WeightSummary(
         int maskedTokens,
         int trainedSequences,
         int changedSequences,
-        double meanWeight,
-        double minWeight,
-        double maxWeight) {
+        Range weight) {
+
+    /** Mean and bounds, 0 of no tokens. */
+    public record Range(double mean, double min, double max) {}
 
     /** Truncated and masked tokens over trained tokens, 0 if there are none. */
     public double changedFraction() {

@@ -74,8 +74,6 @@ final class WeightTally {
                 maskedTokens,
                 trainedSequences,
                 changedSequences,
-                empty ? 0 : sum / trainedTokens,
-                empty ? 0 : min,
-                empty ? 0 : max);
+                new WeightSummary.Range(empty ? 0 : sum / trainedTokens, empty ? 0 : min, empty ? 0 : max));
     }
 }

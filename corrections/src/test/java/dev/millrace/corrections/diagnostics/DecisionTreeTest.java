@@ -75,8 +75,7 @@ class DecisionTreeTest {
                 OptionalDouble.of(range),
                 OptionalDouble.empty(),
                 OptionalDouble.empty(),
-                OptionalDouble.empty(),
-                OptionalDouble.empty(),
+                Optional.empty(),
                 OptionalDouble.empty(),
                 OptionalDouble.empty());
     }
@@ -87,8 +86,7 @@ class DecisionTreeTest {
                 OptionalDouble.empty(),
                 OptionalDouble.of(tokens),
                 OptionalDouble.of(learningRate),
-                OptionalDouble.empty(),
-                OptionalDouble.empty(),
+                Optional.empty(),
                 OptionalDouble.empty(),
                 OptionalDouble.empty());
     }
@@ -99,8 +97,7 @@ class DecisionTreeTest {
                 OptionalDouble.empty(),
                 OptionalDouble.empty(),
                 OptionalDouble.empty(),
-                OptionalDouble.of(weighted),
-                OptionalDouble.of(unweighted),
+                Optional.of(new StepFacts.Power(weighted, unweighted)),
                 OptionalDouble.empty(),
                 OptionalDouble.empty());
     }
@@ -111,8 +108,7 @@ class DecisionTreeTest {
                 OptionalDouble.empty(),
                 OptionalDouble.empty(),
                 OptionalDouble.empty(),
-                OptionalDouble.empty(),
-                OptionalDouble.empty(),
+                Optional.empty(),
                 rejected,
                 banded);
     }

@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.corrections.diagnostics.EvaluationFigures.DifficultyBin;
+import dev.millrace.corrections.diagnostics.EvaluationFigures.PassAtKPoint;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -67,19 +67,10 @@ final class Gap {
         return new PolicyGap(
                 tokens,
                 10,
-                kl,
-                k3,
-                chiSquare,
-                sequenceChiSquare,
-                2 * perplexityRatio,
-                2,
-                perplexityRatio,
-                new WeightMoments(meanWeight, 0.1, 0.9, 1.1, sampleSize),
-                sequenceSampleSize,
-                0,
-                0,
-                0,
-                0,
+                new PolicyGap.Divergence(kl, k3, chiSquare, sequenceChiSquare),
+                new PolicyGap.Perplexity(2 * perplexityRatio, 2, perplexityRatio),
+                new WeightMoments(meanWeight, 0.1, 0.9, 1.1, sampleSize, sequenceSampleSize),
+                new PolicyGap.TokenShares(0, 0, 0, 0),
                 new ProbabilityAgreement(meanDifference, maxDifference, 0.01, 0.01, OptionalDouble.of(correlation)));
     }
 }

@@ -36,23 +36,23 @@ class OffPolicyDiagnosticsTest {
 
         assertThat(gap.tokens()).isEqualTo(2);
         assertThat(gap.sequences()).isEqualTo(1);
-        assertThat(gap.kl()).isCloseTo(-Math.log(1.25) / 2, within(1e-7));
-        assertThat(gap.k3()).isCloseTo((3.0 - 2.0 - Math.log(1.25)) / 2, within(1e-7));
-        assertThat(gap.chiSquareToken()).isCloseTo((6.25 + 0.25) / 2 - 1, within(1e-6));
-        assertThat(gap.chiSquareSequence()).isCloseTo(1.25 * 1.25 - 1, within(1e-6));
-        assertThat(gap.targetPerplexity()).isCloseTo(1 / Math.sqrt(0.1), within(1e-6));
-        assertThat(gap.samplerPerplexity()).isCloseTo(1 / Math.sqrt(0.08), within(1e-6));
-        assertThat(gap.perplexityRatio()).isCloseTo(Math.sqrt(0.8), within(1e-6));
+        assertThat(gap.divergence().kl()).isCloseTo(-Math.log(1.25) / 2, within(1e-7));
+        assertThat(gap.divergence().k3()).isCloseTo((3.0 - 2.0 - Math.log(1.25)) / 2, within(1e-7));
+        assertThat(gap.divergence().chiSquareToken()).isCloseTo((6.25 + 0.25) / 2 - 1, within(1e-6));
+        assertThat(gap.divergence().chiSquareSequence()).isCloseTo(1.25 * 1.25 - 1, within(1e-6));
+        assertThat(gap.perplexity().target()).isCloseTo(1 / Math.sqrt(0.1), within(1e-6));
+        assertThat(gap.perplexity().sampler()).isCloseTo(1 / Math.sqrt(0.08), within(1e-6));
+        assertThat(gap.perplexity().ratio()).isCloseTo(Math.sqrt(0.8), within(1e-6));
         assertThat(gap.weights().mean()).isCloseTo(1.5, within(1e-6));
         assertThat(gap.weights().standardDeviation()).isCloseTo(1, within(1e-6));
         assertThat(gap.weights().min()).isCloseTo(0.5, within(1e-6));
         assertThat(gap.weights().max()).isCloseTo(2.5, within(1e-6));
         assertThat(gap.weights().effectiveSampleSize()).isCloseTo(2.25 / 3.25, within(1e-6));
-        assertThat(gap.sequenceEffectiveSampleSize()).isCloseTo(1, within(1e-12));
-        assertThat(gap.fractionAboveCap()).isEqualTo(0.5);
-        assertThat(gap.fractionClippedHigh()).isEqualTo(0.5);
-        assertThat(gap.fractionClippedLow()).isEqualTo(0.5);
-        assertThat(gap.fractionRejected()).isEqualTo(0.5);
+        assertThat(gap.weights().sequenceEffectiveSampleSize()).isCloseTo(1, within(1e-12));
+        assertThat(gap.shares().aboveCap()).isEqualTo(0.5);
+        assertThat(gap.shares().clippedHigh()).isEqualTo(0.5);
+        assertThat(gap.shares().clippedLow()).isEqualTo(0.5);
+        assertThat(gap.shares().rejected()).isEqualTo(0.5);
         assertThat(gap.probabilities().meanDifference()).isCloseTo(0.25, within(1e-7));
         assertThat(gap.probabilities().maxDifference()).isCloseTo(0.3, within(1e-7));
         assertThat(gap.probabilities().differenceDeviation()).isCloseTo(0.1 / Math.sqrt(2), within(1e-7));
@@ -75,16 +75,16 @@ class OffPolicyDiagnosticsTest {
             }
             Map<String, Double> metrics = new OffPolicyMetrics(Semantics.MILLRACE).compute(batch, ratio);
 
-            assertThat(gap.kl()).isCloseTo(metrics.get("kl"), within(1e-12));
-            assertThat(gap.k3()).isCloseTo(metrics.get("k3_kl"), within(1e-12));
-            assertThat(gap.chiSquareToken()).isCloseTo(metrics.get("chi2_token"), within(1e-10));
-            assertThat(gap.chiSquareSequence())
+            assertThat(gap.divergence().kl()).isCloseTo(metrics.get("kl"), within(1e-12));
+            assertThat(gap.divergence().k3()).isCloseTo(metrics.get("k3_kl"), within(1e-12));
+            assertThat(gap.divergence().chiSquareToken()).isCloseTo(metrics.get("chi2_token"), within(1e-10));
+            assertThat(gap.divergence().chiSquareSequence())
                     .isCloseTo(metrics.get("chi2_seq"), within(1e-10 * (2 + Math.abs(metrics.get("chi2_seq")))));
-            assertThat(gap.targetPerplexity()).isCloseTo(metrics.get("training_ppl"), within(1e-10));
-            assertThat(gap.samplerPerplexity()).isCloseTo(metrics.get("rollout_ppl"), within(1e-10));
-            assertThat(gap.perplexityRatio()).isCloseTo(metrics.get("ppl_ratio"), within(1e-10));
+            assertThat(gap.perplexity().target()).isCloseTo(metrics.get("training_ppl"), within(1e-10));
+            assertThat(gap.perplexity().sampler()).isCloseTo(metrics.get("rollout_ppl"), within(1e-10));
+            assertThat(gap.perplexity().ratio()).isCloseTo(metrics.get("ppl_ratio"), within(1e-10));
             assertThat(gap.weights().effectiveSampleSize()).isPositive().isLessThanOrEqualTo(1);
-            assertThat(gap.sequenceEffectiveSampleSize()).isPositive().isLessThanOrEqualTo(1);
+            assertThat(gap.weights().sequenceEffectiveSampleSize()).isPositive().isLessThanOrEqualTo(1);
         }
     }
 
@@ -107,7 +107,7 @@ class OffPolicyDiagnosticsTest {
         assertThat(report.byLag().get(0L).weights().mean()).isCloseTo(1.5, within(1e-6));
         assertThat(report.byLag().get(2L).sequences()).isEqualTo(2);
         assertThat(report.byLag().get(2L).weights().mean()).isCloseTo(2.5, within(1e-6));
-        assertThat(report.byLag().get(2L).chiSquareSequence()).isCloseTo((16 + 1) / 2.0 - 1, within(1e-5));
+        assertThat(report.byLag().get(2L).divergence().chiSquareSequence()).isCloseTo((16 + 1) / 2.0 - 1, within(1e-5));
         assertThat(report.all())
                 .usingRecursiveComparison()
                 .withEqualsForType((a, b) -> Math.abs(a - b) <= 1e-12, Double.class)
@@ -171,7 +171,7 @@ class OffPolicyDiagnosticsTest {
                         LogRatio.anchor(old, new float[2 * length]))
                 .all();
 
-        assertThat(gap.sequenceEffectiveSampleSize()).isCloseTo(0.5, within(1e-12));
+        assertThat(gap.weights().sequenceEffectiveSampleSize()).isCloseTo(0.5, within(1e-12));
     }
 
     @Test

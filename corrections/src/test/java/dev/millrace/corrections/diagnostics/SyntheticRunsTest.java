@@ -73,8 +73,7 @@ class SyntheticRunsTest {
                 OptionalDouble.of(0.2),
                 OptionalDouble.of(tokens),
                 OptionalDouble.of(1e-3),
-                OptionalDouble.of(1.1),
-                OptionalDouble.of(1),
+                Optional.of(new StepFacts.Power(1.1, 1)),
                 OptionalDouble.empty(),
                 OptionalDouble.empty());
     }

@@ -12,7 +12,7 @@ class ObjectiveInForceTest {
     private static final UpdateFacts SEQUENCES = UpdateFacts.of(new LossAggregation.SeqMeanTokenMean());
 
     private static ObjectiveInForce once(Objective objective, boolean weighs, boolean masks, boolean secondMoment) {
-        return new ObjectiveInForce(objective, "it", true, 1, 1, weighs, masks, secondMoment);
+        return new ObjectiveInForce(objective, "it", true, 1, weighs, masks, secondMoment);
     }
 
     static List<Objective> anchoredAtProximal() {
@@ -40,11 +40,11 @@ class ObjectiveInForceTest {
         assertThat(once(objective, true, false, true).whyItCannotAct().orElseThrow())
                 .startsWith("objective it cannot act: with minibatches=1 and epochs=1")
                 .contains("set minibatches or epochs above 1, or mode to interpolated");
-        assertThat(new ObjectiveInForce(objective, "it", true, 2, 1, true, false, true).whyItCannotAct())
+        assertThat(new ObjectiveInForce(objective, "it", true, 2, true, false, true).whyItCannotAct())
                 .isEmpty();
-        assertThat(new ObjectiveInForce(objective, "it", true, 1, 2, true, false, true).whyItCannotAct())
+        assertThat(new ObjectiveInForce(objective, "it", true, 2, true, false, true).whyItCannotAct())
                 .isEmpty();
-        assertThat(new ObjectiveInForce(objective, "it", false, 1, 1, true, false, true).whyItCannotAct())
+        assertThat(new ObjectiveInForce(objective, "it", false, 1, true, false, true).whyItCannotAct())
                 .isEmpty();
     }
 
@@ -92,7 +92,7 @@ class ObjectiveInForceTest {
         assertThat(once(DecoupledPpo.defaults(), false, true, true).refusal().orElseThrow())
                 .contains("weights.kind is none")
                 .contains("set weights.kind to token or sequence");
-        assertThat(new ObjectiveInForce(DecoupledPpo.defaults(), "it", true, 4, 2, false, true, true).refusal())
+        assertThat(new ObjectiveInForce(DecoupledPpo.defaults(), "it", true, 8, false, true, true).refusal())
                 .isPresent();
         assertThat(once(M2poSurrogate.defaults(), true, true, false).refusal().orElseThrow())
                 .contains("add the mask m2po");

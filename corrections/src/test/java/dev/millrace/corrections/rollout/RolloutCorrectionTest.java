@@ -82,7 +82,9 @@ class RolloutCorrectionTest {
         assertThat(result.mask()).isEqualTo(batch.mask());
         if (!correction.config().batchNormalize()) {
             assertThat(result.metrics().get("rollout_corr/rollout_is_mean"))
-                    .isCloseTo(summary.meanWeight(), within(1e-12 * summary.meanWeight()));
+                    .isCloseTo(
+                            summary.weight().mean(),
+                            within(1e-12 * summary.weight().mean()));
         }
     }
 

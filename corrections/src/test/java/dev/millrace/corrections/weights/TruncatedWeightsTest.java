@@ -31,7 +31,7 @@ class TruncatedWeightsTest {
         assertThat(summary.maskedTokens()).isZero();
         assertThat(summary.trainedSequences()).isEqualTo(1);
         assertThat(summary.changedSequences()).isEqualTo(1);
-        assertThat(summary.meanWeight()).isCloseTo(1.25, within(1e-7));
+        assertThat(summary.weight().mean()).isCloseTo(1.25, within(1e-7));
         assertThat(summary.changedFraction()).isEqualTo(0.5);
     }
 
@@ -47,7 +47,7 @@ class TruncatedWeightsTest {
 
         assertThat(weights).containsExactly(new float[] {1.221403f, 0f, 1.221403f, 0f, 0f}, within(1e-6f));
         assertThat(summary.truncatedTokens()).isZero();
-        assertThat(summary.maxWeight()).isCloseTo(1.221403, within(1e-6));
+        assertThat(summary.weight().max()).isCloseTo(1.221403, within(1e-6));
     }
 
     @Test
@@ -65,7 +65,7 @@ class TruncatedWeightsTest {
                 new SequenceTruncatedWeights(5).compute(batch, LogRatio.engineMismatch(old, behavior), weights);
         new SequenceTruncatedWeights(5).compute(batch, LogRatio.engineMismatch(behavior, old), weights);
 
-        assertThat(summary.meanWeight()).isCloseTo(5, within(1e-12));
+        assertThat(summary.weight().mean()).isCloseTo(5, within(1e-12));
         assertThat(summary.truncatedTokens()).isEqualTo(length);
         assertThat(weights[0]).isEqualTo((float) Math.exp(-20));
     }
@@ -111,7 +111,7 @@ class TruncatedWeightsTest {
                 assertThat(weights[t]).isCloseTo((float) weight, within(1e-7f));
             }
             assertThat(summary.truncatedTokens()).isEqualTo(truncated);
-            assertThat(summary.meanWeight()).isCloseTo(sum / Math.max(1, batch.trainedTokens()), within(1e-13));
+            assertThat(summary.weight().mean()).isCloseTo(sum / Math.max(1, batch.trainedTokens()), within(1e-13));
         }
     }
 
@@ -122,7 +122,7 @@ class TruncatedWeightsTest {
         float[] weights = {7f, 7f};
 
         assertThat(new TokenTruncatedWeights(2).compute(batch, ratio, weights))
-                .isEqualTo(new WeightSummary(0, 0, 0, 0, 0, 0, 0, 0));
+                .isEqualTo(new WeightSummary(0, 0, 0, 0, 0, new WeightSummary.Range(0, 0, 0)));
         assertThat(weights).containsExactly(0f, 0f);
     }
 

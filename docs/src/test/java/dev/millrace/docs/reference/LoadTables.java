@@ -2,6 +2,7 @@ package dev.millrace.docs.reference;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Sample;
 import dev.millrace.workloads.Baseline;
 import dev.millrace.workloads.Curve;
 import dev.millrace.workloads.Curve.LoadReport;
@@ -9,7 +10,6 @@ import dev.millrace.workloads.Goal;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.PointResult;
 import dev.millrace.workloads.PointResult.Limit;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.SettingsLabel;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.closed.ClosedReport.ClosedCurve;
@@ -136,10 +136,10 @@ final class LoadTables {
         for (ReplayBenchmark.Result each : report.results()) {
             table.append(Tables.row(
                     each.responseTokens() + ", " + each.rollouts(),
-                    number(each.topology().median(), 0),
-                    number(each.asRecorded().median(), 0),
-                    number(each.corrections().median(), 0),
-                    number(each.threeCorrections().median(), 0),
+                    number(each.rates().topology().median(), 0),
+                    number(each.rates().asRecorded().median(), 0),
+                    number(each.rates().corrections().median(), 0),
+                    number(each.rates().threeCorrections().median(), 0),
                     each.ratios().corrections().range(1),
                     each.ratios().threeCorrections().range(1),
                     number(each.heapMegabytes().max(), 0)));
@@ -240,23 +240,25 @@ final class LoadTables {
     }
 
     private static String knee(String label, String commit, Curve curve) {
-        Comparator<PointResult> byRate = Comparator.comparingDouble(PointResult::offered);
+        Comparator<PointResult> byRate =
+                Comparator.comparingDouble(p -> p.rates().offered());
         PointResult followed = curve.points().stream()
-                .filter(point -> point.limit() == Limit.LOAD)
+                .filter(point -> point.use().limit() == Limit.LOAD)
                 .max(byRate)
                 .orElseThrow();
         Optional<PointResult> beyond = curve.points().stream()
-                .filter(point -> point.limit() != Limit.LOAD)
+                .filter(point -> point.use().limit() != Limit.LOAD)
                 .min(byRate);
         return Tables.row(
                 label,
                 number(curve.baseline().copyMegabytesPerSecond(), 0),
                 number(curve.knee().rate(), 0),
-                number(followed.ofBaseline(), 2),
-                number(followed.endToEnd().p50(), 0) + ", "
-                        + number(followed.endToEnd().p99(), 0) + " at " + number(followed.offered(), 0) + "/s",
-                beyond.map(point -> point.limit().words()).orElse(""),
-                beyond.map(point -> number(point.processorLoad(), 2)).orElse(""),
+                number(followed.rates().ofBaseline(), 2),
+                number(followed.latencies().endToEnd().p50(), 0) + ", "
+                        + number(followed.latencies().endToEnd().p99(), 0) + " at "
+                        + number(followed.rates().offered(), 0) + "/s",
+                beyond.map(point -> point.use().limit().words()).orElse(""),
+                beyond.map(point -> number(point.use().processorLoad(), 2)).orElse(""),
                 commit);
     }
 
@@ -296,17 +298,20 @@ final class LoadTables {
             for (PointResult point : curve.points()) {
                 table.append(Tables.row(
                         label,
-                        number(point.offered(), 0),
-                        number(point.achieved(), 0),
-                        number(point.endToEnd().p50(), 0) + ", "
-                                + number(point.endToEnd().p99(), 0),
-                        number(100 * point.trainedShare(), 0) + " %",
-                        number(point.stalenessMean(), 1),
-                        number(point.ess(), 2),
-                        point.drainSeconds() < 0 ? "" : number(point.drainSeconds(), 1),
-                        point.gapSeconds() < 0
+                        number(point.rates().offered(), 0),
+                        number(point.rates().achieved(), 0),
+                        number(point.latencies().endToEnd().p50(), 0) + ", "
+                                + number(point.latencies().endToEnd().p99(), 0),
+                        number(100 * point.batches().trainedShare(), 0) + " %",
+                        number(point.batches().stalenessMean(), 1),
+                        number(point.batches().ess(), 2),
+                        point.recovery().drainSeconds() < 0
                                 ? ""
-                                : number(point.gapSeconds(), 2) + ", " + number(point.recoverySeconds(), 1),
+                                : number(point.recovery().drainSeconds(), 1),
+                        point.recovery().gapSeconds() < 0
+                                ? ""
+                                : number(point.recovery().gapSeconds(), 2) + ", "
+                                        + number(point.recovery().recoverySeconds(), 1),
                         commit));
             }
         });
@@ -353,19 +358,21 @@ final class LoadTables {
                 number(run.millisPerStep(), 0),
                 plain == null ? "" : number(run.millisPerStep() / plain.millisPerStep(), 2),
                 number(run.tokensPerSecond(), 0),
-                number(run.speedUp(), 1),
-                run.secondsToReward() < 0 ? "" : number(run.secondsToReward(), 1),
+                number(run.speed().speedUp(), 1),
+                run.speed().secondsToReward() < 0 ? "" : number(run.speed().secondsToReward(), 1),
                 number(run.lastReward(), 2),
                 number(run.staleness(), 1),
                 number(run.essRatio(), 2),
-                run.idle().isEmpty()
+                run.use().idle().isEmpty()
                         ? ""
                         : idle(run, "generator") + ", " + idle(run, "scorer") + ", " + idle(run, "learner"),
                 commit);
     }
 
     private static String idle(ClosedRun run, String role) {
-        return run.idle().containsKey(role) ? number(100 * run.idle().get(role), 0) + " %" : "-";
+        return run.use().idle().containsKey(role)
+                ? number(100 * run.use().idle().get(role), 0) + " %"
+                : "-";
     }
 
     private static String labelled(String name, Map<String, String> settings) {

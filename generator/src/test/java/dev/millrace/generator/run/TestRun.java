@@ -54,11 +54,10 @@ public final class TestRun implements AutoCloseable {
         this.log = RunLog.open(
                 Map.of("bootstrap.servers", broker.bootstrapServers()),
                 new RunTopics(name + "."),
-                new RunTopics(name + ".").ofPartners(),
-                new RunIdentity(name, 0, "policy"),
+                new RunLog.NewRun(
+                        new RunIdentity(name, 0, "policy"), new RunTopics(name + ".").ofPartners(), Optional.empty()),
                 TopicsConfig.defaults(),
                 "",
-                Optional.empty(),
                 Clock.systemUTC());
         this.feed = new PolicyFeed(connection(), WeightsConfig.defaults());
         this.learner = new KafkaProducer<>(

@@ -16,7 +16,6 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.DecidedBatch;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -164,10 +163,7 @@ final class AlternativeReplay {
         }
         return new KeptBatch(
                 DecidedBatch.of(
-                        new RunIdentity(recorded.getRunId(), recorded.getEpoch(), recorded.getPolicyId()),
-                        recorded.getBatchId(),
-                        recorded.getAssembledAtMs(),
-                        recorded.getAssembledVersion(),
+                        DecidedBatch.Assembly.of(recorded),
                         recorded.getEntries(),
                         recorded.getStages().subList(0, 1),
                         facts,

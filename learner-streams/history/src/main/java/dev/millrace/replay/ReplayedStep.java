@@ -9,10 +9,6 @@ import java.util.Optional;
 /**
  * One batch under every alternative.
  *
- * @param version that it was assembled against
- * @param assembledAtMs Unix milliseconds
- * @param reward mean over sequences
- * @param stalenessMean recorded expectation in versions, over trainable tokens
  * @param isAsRecorded the run's own corrections reproduce the batch
  * @param rescored empty without recomputed log-probs
  * @param figures per alternative
@@ -20,11 +16,7 @@ import java.util.Optional;
  * @param facts per alternative: the learner's for the run's own, decisions for others
  */
 public record ReplayedStep(
-        long batchId,
-        long version,
-        long assembledAtMs,
-        double reward,
-        double stalenessMean,
+        Batch batch,
         boolean isAsRecorded,
         Optional<RescoredStep> rescored,
         List<DecidedFigures> figures,
@@ -38,9 +30,18 @@ public record ReplayedStep(
     }
 
     ReplayedStep diagnosed(List<Optional<Diagnosis>> found, List<StepFacts> said) {
-        return new ReplayedStep(
-                batchId, version, assembledAtMs, reward, stalenessMean, isAsRecorded, rescored, figures, found, said);
+        return new ReplayedStep(batch, isAsRecorded, rescored, figures, found, said);
     }
+
+    /**
+     * The recorded batch.
+     *
+     * @param version that it was assembled against
+     * @param assembledAtMs Unix milliseconds
+     * @param reward mean over sequences
+     * @param stalenessMean recorded expectation in versions, over trainable tokens
+     */
+    public record Batch(long id, long version, long assembledAtMs, double reward, double stalenessMean) {}
 
     /**
      * Result of recomputing a batch's log-probs.

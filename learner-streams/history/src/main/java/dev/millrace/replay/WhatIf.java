@@ -334,11 +334,12 @@ public final class WhatIf {
         Optional<Boolean> asTrained = isAsTrained;
         return new Decided(
                 new ReplayedStep(
-                        batch.getBatchId(),
-                        batch.getAssembledVersion(),
-                        batch.getAssembledAtMs(),
-                        reward,
-                        staleness,
+                        new ReplayedStep.Batch(
+                                batch.getBatchId(),
+                                batch.getAssembledVersion(),
+                                batch.getAssembledAtMs(),
+                                reward,
+                                staleness),
                         isAsRecorded,
                         rescored.map(step -> new RescoredStep(step.agreement(), asTrained)),
                         figures,

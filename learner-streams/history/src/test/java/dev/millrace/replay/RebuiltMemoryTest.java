@@ -104,7 +104,7 @@ class RebuiltMemoryTest {
 
         List<ReplayedStep> steps = replay(whatIf(last, tracking, new Alternative("stricter", stricter)));
 
-        assertThat(steps).extracting(ReplayedStep::batchId).containsExactly(1L, 2L);
+        assertThat(steps).extracting(step -> step.batch().id()).containsExactly(1L, 2L);
         assertThat(steps).allMatch(ReplayedStep::isAsRecorded);
         assertThat(steps.get(0).figures().get(1).advantages().changed()).isZero();
     }

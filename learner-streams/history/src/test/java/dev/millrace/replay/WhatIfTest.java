@@ -84,7 +84,9 @@ class WhatIfTest {
 
     @Test
     void shouldGiveTheRecordedBatchesUnderTheRunsOwnCorrections() throws Exception {
-        assertThat(replay(StepRange.ALL, 1)).extracting(ReplayedStep::batchId).containsExactly(0L, 1L, 2L);
+        assertThat(replay(StepRange.ALL, 1))
+                .extracting(step -> step.batch().id())
+                .containsExactly(0L, 1L, 2L);
         assertThat(replay(StepRange.ALL, 1)).allMatch(ReplayedStep::isAsRecorded);
     }
 
@@ -129,7 +131,7 @@ class WhatIfTest {
         List<Long> batches = new ArrayList<>();
         WhatIf whatIf = new WhatIf(run, StepRange.ALL, List.of(new Alternative("recorded", corrections)));
 
-        whatIf.replay(1, step -> batches.add(step.batchId()));
+        whatIf.replay(1, step -> batches.add(step.batch().id()));
 
         assertThat(batches).containsExactly(0L, 1L, 2L);
         assertThat(whatIf.copies()).isEqualTo(2);
@@ -142,7 +144,7 @@ class WhatIfTest {
         WhatIf whatIf = new WhatIf(
                 MemoryRun.of(topology), StepRange.ALL, List.of(new Alternative("recorded", corrections), large));
 
-        whatIf.replay(2, step -> batches.add(step.batchId()));
+        whatIf.replay(2, step -> batches.add(step.batch().id()));
 
         assertThat(batches).isEmpty();
         assertThat(whatIf.undecided())
@@ -192,7 +194,7 @@ class WhatIfTest {
     @Test
     void shouldReplayOnlyTheRange() throws Exception {
         StepRange second = new StepRange(Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, 1, 1);
-        assertThat(replay(second, 2)).extracting(ReplayedStep::batchId).containsExactly(1L);
+        assertThat(replay(second, 2)).extracting(step -> step.batch().id()).containsExactly(1L);
         StepRange none =
                 new StepRange(5, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE);
         assertThat(replay(none, 2)).isEmpty();

@@ -25,20 +25,32 @@ public final class DecidedBatch {
     private DecidedBatch() {}
 
     /**
+     * Identity of a batch, and when it was assembled.
+     *
+     * @param version newest at that time; the facts have the version at which the batch's step is expected to start
+     */
+    public record Assembly(RunIdentity run, long batchId, long atMs, long version) {
+
+        /** Returns that of a recorded batch. */
+        public static Assembly of(LearnerBatch batch) {
+            return new Assembly(
+                    new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
+                    batch.getBatchId(),
+                    batch.getAssembledAtMs(),
+                    batch.getAssembledVersion());
+        }
+    }
+
+    /**
      * Builds the batch record.
      *
      * @param members one for each sequence: its identity, offset, reward and oldest version; other fields are ignored
-     * @param assembledVersion the newest version at the time of assembly; the facts have the version at which its step
-     *     is expected to start
      * @param choice reports on the choice of members, placed before the stage reports
      * @param facts input of the decision
      * @param recordWeights whether to write importance weights, for readers that cannot compute them
      */
     public static LearnerBatch of(
-            RunIdentity run,
-            long batchId,
-            long assembledAtMs,
-            long assembledVersion,
+            Assembly assembly,
             List<BatchEntry> members,
             List<StageReport> choice,
             StageFacts facts,
@@ -56,11 +68,11 @@ public final class DecidedBatch {
                         facts.version(),
                         new byte[facts.tokens().tokenCount()]);
         return new LearnerBatch(
-                run.runId(),
-                run.epoch(),
-                run.policyId(),
-                batchId,
-                assembledVersion,
+                assembly.run().runId(),
+                assembly.run().epoch(),
+                assembly.run().policyId(),
+                assembly.batchId(),
+                assembly.version(),
                 facts.version(),
                 entries,
                 reports,
@@ -71,7 +83,7 @@ public final class DecidedBatch {
                 decision.stepScale(),
                 staleness.mean(),
                 staleness.oldest(),
-                assembledAtMs);
+                assembly.atMs());
     }
 
     private static @Nullable Double orNull(OptionalDouble figure) {

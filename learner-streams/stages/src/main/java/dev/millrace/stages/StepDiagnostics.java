@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the diagnostics of a step from its records. All code that diagnoses a run uses this class, so that the same run
@@ -104,8 +105,7 @@ public final class StepDiagnostics {
                 number(metrics, "clip_ratio_high"),
                 number(metrics, "response_tokens_mean"),
                 step.getLearningRate() > 0 ? OptionalDouble.of(step.getLearningRate()) : OptionalDouble.empty(),
-                number(metrics, "gradient_power"),
-                number(metrics, "gradient_power_unweighted"),
+                power(metrics.get("gradient_power"), metrics.get("gradient_power_unweighted")),
                 rejected(reports),
                 banded(reports));
     }
@@ -124,10 +124,15 @@ public final class StepDiagnostics {
                         ? none
                         : OptionalDouble.of((double) tokens.tokenCount() / tokens.sequenceCount()),
                 none,
-                none,
-                none,
+                Optional.empty(),
                 rejected(reports),
                 banded(reports));
+    }
+
+    private static Optional<StepFacts.Power> power(@Nullable Double weighted, @Nullable Double unweighted) {
+        return weighted == null || unweighted == null
+                ? Optional.empty()
+                : Optional.of(new StepFacts.Power(weighted, unweighted));
     }
 
     private static OptionalDouble number(Map<String, Double> metrics, String name) {

@@ -161,10 +161,7 @@ class BaselineMemoryTest {
                         null))
                 .toList();
         return DecidedBatch.of(
-                new RunIdentity("run", 0, "policy"),
-                batchId,
-                0,
-                facts.version(),
+                new DecidedBatch.Assembly(new RunIdentity("run", 0, "policy"), batchId, 0, facts.version()),
                 members,
                 List.of(),
                 facts,

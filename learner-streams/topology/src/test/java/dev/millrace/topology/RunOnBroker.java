@@ -45,11 +45,9 @@ public final class RunOnBroker implements AutoCloseable {
         log = RunLog.open(
                 client,
                 new RunTopics(prefix),
-                new RunTopics(prefix).ofPartners(),
-                Samples.RUN,
+                new RunLog.NewRun(Samples.RUN, new RunTopics(prefix).ofPartners(), Optional.empty()),
                 topics,
                 "",
-                Optional.empty(),
                 Clock.systemUTC());
         connection = log.connection();
         producer = new KafkaProducer<>(

@@ -101,7 +101,7 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
                 run.seconds(),
                 run.millisPerStep(),
                 run.tokensPerSecond(),
-                run.speedUp(),
+                run.speed().speedUp(),
                 run.firstReward(),
                 run.lastReward(),
                 run.staleness(),
@@ -111,7 +111,7 @@ public final class ClosedLoop<P extends ClosedLoop.Point<P>> {
     public static String idle(ClosedRun run) {
         return String.join(
                 ", ",
-                run.idle().entrySet().stream()
+                run.use().idle().entrySet().stream()
                         .map(e -> e.getKey() + String.format(Locale.ROOT, " %.0f %%", 100 * e.getValue()))
                         .toList());
     }

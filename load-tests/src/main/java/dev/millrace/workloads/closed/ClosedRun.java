@@ -1,5 +1,6 @@
 package dev.millrace.workloads.closed;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import dev.millrace.workloads.SettingsLabel;
 import java.util.List;
 import java.util.Map;
@@ -10,33 +11,39 @@ import java.util.function.ToDoubleFunction;
  *
  * @param synchronous {@code admission.eta} is 0
  * @param seconds from the end of the first step to that of the last counted one
- * @param idle share of time, by role; waiting for environments and simulated steps: generator idle, learner not
- * @param processorLoad of the whole machine, 0 to 1
- * @param secondsToReward until the plan's mean reward
- * @param speedUp trained tokens per second over the synchronous run's
- * @param speedUpToReward the synchronous run's seconds to the reward over this one's
+ * @param use of its time
+ * @param speed beside the synchronous run
  * @param steps after the first
  */
 public record ClosedRun(
         Map<String, String> settings,
         boolean synchronous,
         double seconds,
-        Map<String, Double> idle,
-        double processorLoad,
-        double secondsToReward,
-        double speedUp,
-        double speedUpToReward,
+        @JsonUnwrapped Use use,
+        @JsonUnwrapped Speed speed,
         int overSteps,
         List<ClosedStep> steps) {
 
+    /**
+     * Who waited.
+     *
+     * @param idle share of time, by role; waiting for environments and simulated steps: generator idle, learner not
+     * @param processorLoad of the whole machine, 0 to 1
+     */
+    public record Use(Map<String, Double> idle, double processorLoad) {}
+
+    /**
+     * Speed of learning.
+     *
+     * @param secondsToReward until the plan's mean reward
+     * @param speedUp trained tokens per second over the synchronous run's
+     * @param speedUpToReward the synchronous run's seconds to the reward over this one's
+     */
+    public record Speed(double secondsToReward, double speedUp, double speedUpToReward) {}
+
     /** @param steps after the first, at least one */
     public static ClosedRun of(
-            Map<String, String> settings,
-            boolean synchronous,
-            ClosedPlan plan,
-            List<ClosedStep> steps,
-            Map<String, Double> idle,
-            double processorLoad) {
+            Map<String, String> settings, boolean synchronous, ClosedPlan plan, List<ClosedStep> steps, Use use) {
         if (steps.isEmpty()) {
             throw new IllegalArgumentException("a run needs at least one step after its first");
         }
@@ -44,11 +51,8 @@ public record ClosedRun(
                 settings,
                 synchronous,
                 steps.get(steps.size() - 1).atSeconds(),
-                idle,
-                processorLoad,
-                secondsTo(plan.reward(), plan.overSteps(), steps),
-                1,
-                1,
+                use,
+                new Speed(secondsTo(plan.reward(), plan.overSteps(), steps), 1, 1),
                 plan.overSteps(),
                 List.copyOf(steps));
     }
@@ -66,15 +70,17 @@ public record ClosedRun(
     }
 
     public ClosedRun beside(ClosedRun baseline) {
+        double toReward = speed.secondsToReward();
+        double baselineToReward = baseline.speed.secondsToReward();
         return new ClosedRun(
                 settings,
                 synchronous,
                 seconds,
-                idle,
-                processorLoad,
-                secondsToReward,
-                tokensPerSecond() / baseline.tokensPerSecond(),
-                secondsToReward <= 0 || baseline.secondsToReward <= 0 ? -1 : baseline.secondsToReward / secondsToReward,
+                use,
+                new Speed(
+                        toReward,
+                        tokensPerSecond() / baseline.tokensPerSecond(),
+                        toReward <= 0 || baselineToReward <= 0 ? -1 : baselineToReward / toReward),
                 overSteps,
                 steps);
     }

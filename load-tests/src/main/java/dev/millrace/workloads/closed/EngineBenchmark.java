@@ -14,6 +14,7 @@ import dev.millrace.policy.weights.Dtype;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Sample;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import dev.millrace.schemas.PolicyVersion;
@@ -25,7 +26,6 @@ import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
 import dev.millrace.workloads.Goal;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.io.IOException;
 import java.nio.FloatBuffer;
@@ -176,13 +176,13 @@ public final class EngineBenchmark {
         List<Goal> goals = new ArrayList<>();
         goals.add(goal(
                 result.model() + ": decoding and scoring agree",
-                result.rates().decodeAndScore(),
+                result.rates().gaps().decodeAndScore(),
                 plan.precision() == Precision.F32 ? most : MOST_ROUNDED_GAP));
-        LogProbGap deviceAndCpu = result.rates().deviceAndCpu();
+        LogProbGap deviceAndCpu = result.rates().gaps().deviceAndCpu();
         if (deviceAndCpu != null) {
             goals.add(goal(result.model() + ": " + engine.device() + " and cpu agree", deviceAndCpu, most));
         }
-        Double gradients = result.rates().gradientGap();
+        Double gradients = result.rates().gaps().gradientGap();
         if (gradients != null) {
             double bound = engine.device().tf32() ? MOST_TF32_GRADIENT_GAP : MOST_GRADIENT_GAP;
             goals.add(new Goal(
@@ -380,8 +380,9 @@ public final class EngineBenchmark {
                 Column.<Result>number("scored", 0, r -> r.rates().scoreRate()).in("tokens/s"),
                 Column.<Result>number("differentiated", 0, r -> r.rates().gradientRate())
                         .in("tokens/s"),
-                EngineReport.<Result>seconds("step", r -> r.rates().step()),
-                EngineReport.<Result>seconds("of it update", r -> r.rates().update()),
+                EngineReport.<Result>seconds("step", r -> r.rates().work().step()),
+                EngineReport.<Result>seconds(
+                        "of it update", r -> r.rates().work().update()),
                 Column.<Result>text("packed", r -> packed(r.rates().pack())).in("s"),
                 Column.<Result>text("waits for a version", r -> packed(r.rates().takeUp()))
                         .in("s"),

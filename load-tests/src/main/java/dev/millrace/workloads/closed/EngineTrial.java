@@ -9,7 +9,7 @@ import dev.millrace.policy.session.ScoringSession;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.workloads.Sample;
+import dev.millrace.report.Sample;
 import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -75,19 +75,20 @@ public final class EngineTrial implements AutoCloseable {
         }
         return new EngineRates(
                 plan,
-                Sample.of(rounds.stream().map(Round::prefill).toList()),
-                Sample.of(rounds.stream().map(Round::decode).toList()),
-                Sample.of(rounds.stream().map(Round::score).toList()),
-                Sample.of(rounds.stream().map(Round::gradient).toList()),
-                Sample.of(rounds.stream().map(Round::update).toList()),
-                Sample.of(rounds.stream().map(r -> r.gradient() + r.update()).toList()),
+                new EngineRates.Work(
+                        Sample.of(rounds.stream().map(Round::prefill).toList()),
+                        Sample.of(rounds.stream().map(Round::decode).toList()),
+                        Sample.of(rounds.stream().map(Round::score).toList()),
+                        Sample.of(rounds.stream().map(Round::gradient).toList()),
+                        Sample.of(rounds.stream().map(Round::update).toList()),
+                        Sample.of(rounds.stream()
+                                .map(r -> r.gradient() + r.update())
+                                .toList())),
                 plan.placement().packs()
                         ? Sample.of(rounds.stream().map(Round::pack).toList())
                         : null,
                 madeReady ? Sample.of(rounds.stream().map(Round::takeUp).toList()) : null,
-                decodeAndScore,
-                deviceAndCpu,
-                gradientGap);
+                new EngineRates.Gaps(decodeAndScore, deviceAndCpu, gradientGap));
     }
 
     private static double seconds(Runnable work) {

@@ -138,11 +138,14 @@ public final class GatewayBenchmark {
                 RunLog log = RunLog.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
                         config.run().topics(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        config.run().identity(),
+                        new RunLog.NewRun(
+                                config.run().identity(),
+                                config.topology()
+                                        .join()
+                                        .partnerTopics(config.run().topics()),
+                                Optional.empty()),
                         config.sizedTopics(),
                         "",
-                        Optional.empty(),
                         Clock.systemUTC());
                 FixedLatencyEngine engine = new FixedLatencyEngine(plan.latencyMs());
                 FixedLatencyEngine beside = new FixedLatencyEngine(plan.latencyMs());

@@ -10,7 +10,7 @@ import dev.millrace.policy.session.RoutedExperts;
 import dev.millrace.policy.session.Sampling;
 import dev.millrace.policy.session.SequenceBatch;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.workloads.Sample;
+import dev.millrace.report.Sample;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

@@ -4,10 +4,12 @@ import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.IntFunction;
+import java.util.function.ObjIntConsumer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Rollouts and scores that lie on the log before anything reads them, timestamped a millisecond apart, scores 64
@@ -58,34 +60,54 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
             throws InterruptedException {
         long firstMs = System.currentTimeMillis() - count - SCORES_BEHIND;
         LogCoordinates[] places = new LogCoordinates[count];
+        LongAdder tokens = new LongAdder();
+        long bytes = sendAll(
+                producer,
+                count,
+                i -> {
+                    RolloutDraw draw = run.records().draw(from + i);
+                    tokens.add(draw.response().tokens());
+                    return run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
+                },
+                (at, i) -> places[i] = coordinates(at));
+        bytes += sendAll(
+                producer,
+                count,
+                i -> {
+                    RolloutDraw draw = run.records().draw(from + i);
+                    long atMs = firstMs + i + SCORES_BEHIND;
+                    return run.record(run.records().score(draw, places[i], newestVersion, atMs), atMs);
+                },
+                (at, i) -> {});
+        return new Backlog(count, tokens.sum(), bytes);
+    }
+
+    /** Returns the bytes sent, when all are acknowledged. */
+    private static long sendAll(
+            Producer<byte[], byte[]> producer,
+            int count,
+            IntFunction<ProducerRecord<byte[], byte[]>> records,
+            ObjIntConsumer<RecordMetadata> acknowledged) {
         AtomicReference<Exception> failure = new AtomicReference<>();
-        long tokens = 0;
         long bytes = 0;
         for (int i = 0; i < count; i++) {
-            RolloutDraw draw = run.records().draw(from + i);
-            tokens += draw.response().tokens();
-            ProducerRecord<byte[], byte[]> record =
-                    run.record(run.records().rollout(draw, newestVersion, firstMs + i), firstMs + i);
+            ProducerRecord<byte[], byte[]> record = records.apply(i);
             bytes += bytes(record);
             int place = i;
             producer.send(record, (at, failed) -> {
-                places[place] = failed == null ? coordinates(at) : null;
-                failure.compareAndSet(null, failed);
+                if (failed == null) {
+                    acknowledged.accept(at, place);
+                } else {
+                    failure.compareAndSet(null, failed);
+                }
             });
         }
         producer.flush();
-        requireNone(failure.get());
-        for (int i = 0; i < count; i++) {
-            RolloutDraw draw = run.records().draw(from + i);
-            long atMs = firstMs + i + SCORES_BEHIND;
-            ProducerRecord<byte[], byte[]> record =
-                    run.record(run.records().score(draw, places[i], newestVersion, atMs), atMs);
-            bytes += bytes(record);
-            producer.send(record, (at, failed) -> failure.compareAndSet(null, failed));
+        Exception failed = failure.get();
+        if (failed != null) {
+            throw new LoadException("the backlog could not be published: " + failed.getMessage(), failed);
         }
-        producer.flush();
-        requireNone(failure.get());
-        return new Backlog(count, tokens, bytes);
+        return bytes;
     }
 
     static LogCoordinates coordinates(RecordMetadata at) {
@@ -94,11 +116,5 @@ public record Backlog(long rollouts, long responseTokens, long bytes) {
 
     public static long bytes(ProducerRecord<byte[], byte[]> record) {
         return (long) record.key().length + record.value().length;
-    }
-
-    private static void requireNone(@Nullable Exception failure) {
-        if (failure != null) {
-            throw new LoadException("the backlog could not be published: " + failure.getMessage(), failure);
-        }
     }
 }

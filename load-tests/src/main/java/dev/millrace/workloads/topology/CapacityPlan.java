@@ -1,9 +1,9 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.report.Column;
+import dev.millrace.report.Sample;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.topology.GrowthBenchmark.Cost;
 import dev.millrace.workloads.topology.GrowthBenchmark.Dimension;
 import dev.millrace.workloads.topology.GrowthBenchmark.Growth;

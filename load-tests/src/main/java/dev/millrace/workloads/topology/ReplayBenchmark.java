@@ -1,5 +1,6 @@
 package dev.millrace.workloads.topology;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.algorithm.NamedAlgorithms;
 import dev.millrace.infra.broker.BrokerConfig;
@@ -14,6 +15,7 @@ import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Sample;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import dev.millrace.topology.MillraceTopology;
@@ -21,7 +23,6 @@ import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.AlgorithmPlan;
 import dev.millrace.workloads.BoundedWait;
 import dev.millrace.workloads.Goal;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.TopicWatch;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
@@ -83,19 +84,14 @@ public final class ReplayBenchmark {
     public record Report(ReportOrigin origin, int threads, int partitions, List<Result> results, List<Goal> goals) {}
 
     /**
-     * @param topology rollouts per second
      * @param ratios replay over topology of the same repetition
      * @param heapMegabytes peak live heap of further replays
      */
     public record Result(
-            int responseTokens,
-            int rollouts,
-            Sample topology,
-            Sample asRecorded,
-            Sample corrections,
-            Sample threeCorrections,
-            Ratios ratios,
-            Sample heapMegabytes) {}
+            int responseTokens, int rollouts, @JsonUnwrapped Rates rates, Ratios ratios, Sample heapMegabytes) {}
+
+    /** Rollouts per second. */
+    public record Rates(Sample topology, Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
     public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
@@ -149,10 +145,11 @@ public final class ReplayBenchmark {
         return new Result(
                 tokens,
                 rollouts,
-                sample(rounds, r -> rollouts / r.topology()),
-                sample(rounds, r -> rollouts / r.asRecorded()),
-                sample(rounds, r -> rollouts / r.corrections()),
-                sample(rounds, r -> rollouts / r.threeCorrections()),
+                new Rates(
+                        sample(rounds, r -> rollouts / r.topology()),
+                        sample(rounds, r -> rollouts / r.asRecorded()),
+                        sample(rounds, r -> rollouts / r.corrections()),
+                        sample(rounds, r -> rollouts / r.threeCorrections())),
                 new Ratios(
                         sample(rounds, r -> r.topology() / r.asRecorded()),
                         sample(rounds, r -> r.topology() / r.corrections()),
@@ -294,15 +291,18 @@ public final class ReplayBenchmark {
         private static final List<Column<Result>> COLUMNS = List.of(
                 Column.count("tokens", Result::responseTokens),
                 Column.count("rollouts", Result::rollouts),
-                Column.<Result>number("topology", 0, r -> r.topology().median()).in("rollouts/s"),
-                Column.<Result>number("as recorded", 0, r -> r.asRecorded().median())
+                Column.<Result>number("topology", 0, r -> r.rates().topology().median())
                         .in("rollouts/s"),
-                Column.<Result>number("corrections", 0, r -> r.corrections().median())
+                Column.<Result>number(
+                                "as recorded", 0, r -> r.rates().asRecorded().median())
+                        .in("rollouts/s"),
+                Column.<Result>number(
+                                "corrections", 0, r -> r.rates().corrections().median())
                         .in("rollouts/s"),
                 Column.<Result>number(
                                 "three corrections",
                                 0,
-                                r -> r.threeCorrections().median())
+                                r -> r.rates().threeCorrections().median())
                         .in("rollouts/s"),
                 Column.text(
                         "as recorded : topology", r -> r.ratios().asRecorded().range(2)),

@@ -1,10 +1,11 @@
 package dev.millrace.workloads.topology;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import dev.millrace.log.run.TopicsConfig;
+import dev.millrace.report.Sample;
 import dev.millrace.topology.TopologyConfig;
 import dev.millrace.workloads.AlgorithmPlan;
 import dev.millrace.workloads.BoundedWait;
-import dev.millrace.workloads.Sample;
 import dev.millrace.workloads.TopicWatch;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -76,20 +77,27 @@ public final class Throughput {
     record Cost(double seconds, double processorSeconds) {}
 
     /**
-     * @param ratio topology over copy, of the same repetition
-     * @param processorRatio copy over topology in processor time: the ratio if both waited for processors only
-     * @param bytesWritten per byte of input on disk, input included, copies not counted
+     * @param rates of the topology
+     * @param ratios of a repetition
      */
     public record Result(
             ThroughputCase of,
             Backlog backlog,
             Sample copyMegabytes,
-            Sample megabytes,
-            Sample rollouts,
-            Sample tokens,
-            Sample ratio,
-            Sample processorRatio,
-            Sample bytesWritten) {}
+            @JsonUnwrapped Rates rates,
+            @JsonUnwrapped Ratios ratios) {}
+
+    /** Per second. */
+    public record Rates(Sample megabytes, Sample rollouts, Sample tokens) {}
+
+    /**
+     * Of a repetition.
+     *
+     * @param ratio topology over copy
+     * @param processorRatio copy over topology in processor time: the ratio if both waited for processors only
+     * @param bytesWritten per byte of input on disk, input included, copies not counted
+     */
+    public record Ratios(Sample ratio, Sample processorRatio, Sample bytesWritten) {}
 
     public Result measure(ThroughputCase what, int repetitions, Consumer<String> progress) throws InterruptedException {
         List<Round> rounds = new ArrayList<>();
@@ -103,14 +111,22 @@ public final class Throughput {
                 what,
                 backlog,
                 sample(rounds, round -> backlog.bytes() / 1e6 / round.copy().seconds()),
-                sample(rounds, round -> backlog.bytes() / 1e6 / round.topology().seconds()),
-                sample(rounds, round -> backlog.rollouts() / round.topology().seconds()),
-                sample(
-                        rounds,
-                        round -> backlog.responseTokens() / round.topology().seconds()),
-                sample(rounds, Round::ratio),
-                sample(rounds, Round::processorRatio),
-                sample(rounds, Round::written));
+                new Rates(
+                        sample(
+                                rounds,
+                                round ->
+                                        backlog.bytes() / 1e6 / round.topology().seconds()),
+                        sample(
+                                rounds,
+                                round -> backlog.rollouts() / round.topology().seconds()),
+                        sample(
+                                rounds,
+                                round -> backlog.responseTokens()
+                                        / round.topology().seconds())),
+                new Ratios(
+                        sample(rounds, Round::ratio),
+                        sample(rounds, Round::processorRatio),
+                        sample(rounds, Round::written)));
     }
 
     /** Repeats until two rounds in a row gain less than a tenth, when the JIT is done. */

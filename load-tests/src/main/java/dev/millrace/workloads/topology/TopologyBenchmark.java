@@ -1,5 +1,6 @@
 package dev.millrace.workloads.topology;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerProcess;
 import dev.millrace.log.run.TopicsConfig;
@@ -141,13 +142,7 @@ public final class TopologyBenchmark {
             List<AddedLatency.Result> latency,
             List<Restart.Result> restarts,
             List<BacklogMemory.Result> memory,
-            List<Goal> goals) {
-
-        /** Whether every goal was reached. */
-        public boolean allHold() {
-            return goals.stream().allMatch(Goal::holds);
-        }
-    }
+            List<Goal> goals) {}
 
     /** What of the configuration the numbers depend on. */
     public record TopologyConfigFacts(
@@ -186,7 +181,7 @@ public final class TopologyBenchmark {
             if (plan.parts().contains(Part.RESTARTS)) {
                 double rate = latency.stream()
                         .filter(of -> of.responseTokens() == Restart.RESPONSE_TOKENS)
-                        .mapToDouble(AddedLatency.Result::rolloutsPerSecond)
+                        .mapToDouble(result -> result.added().rolloutsPerSecond())
                         .reduce(Restart.HIGHEST_RATE, Math::min);
                 for (Restart.Way way : Restart.Way.values()) {
                     restarts.add(new Restart(broker.bootstrapServers(), topics, scratch, plan.restartSeconds(), rate)
@@ -235,17 +230,17 @@ public final class TopologyBenchmark {
         for (Throughput.Result result : throughput) {
             goals.add(new Goal(
                     "throughput against a copy, " + result.of().label(),
-                    format("%.2f", result.ratio().median()),
+                    format("%.2f", result.ratios().ratio().median()),
                     format("at least %.1f (goal 0.8)", LEAST_RATIO),
-                    result.ratio().median() >= LEAST_RATIO));
+                    result.ratios().ratio().median() >= LEAST_RATIO));
         }
         for (Throughput.Result result : throughput) {
             if (result.of().allThreads() == 1) {
                 goals.add(new Goal(
                         "bytes written per byte of input, " + result.of().responseTokens() + " tokens",
-                        format("%.2f", result.bytesWritten().median()),
+                        format("%.2f", result.ratios().bytesWritten().median()),
                         format("at most %.1f", MOST_WRITTEN),
-                        result.bytesWritten().median() <= MOST_WRITTEN));
+                        result.ratios().bytesWritten().median() <= MOST_WRITTEN));
             }
         }
         for (AddedLatency.Result result : latency) {
@@ -253,14 +248,14 @@ public final class TopologyBenchmark {
                     "latency added at half load, " + result.responseTokens() + " tokens",
                     format(
                             "p50 %.0f ms, p95 %.0f ms, p99 %.0f ms of %d batches at %.0f of %.0f rollouts/s",
-                            result.p50(),
-                            result.p95(),
-                            result.p99(),
-                            result.batches(),
-                            result.rolloutsPerSecond(),
+                            result.added().p50(),
+                            result.added().p95(),
+                            result.added().p99(),
+                            result.added().batches(),
+                            result.added().rolloutsPerSecond(),
                             result.followed()),
                     format("p99 below %.0f ms", result.limitMs()),
-                    result.p99() < result.limitMs()));
+                    result.added().p99() < result.limitMs()));
         }
         for (Restart.Result result : restarts) {
             goals.add(new Goal(
@@ -278,13 +273,14 @@ public final class TopologyBenchmark {
         for (BacklogMemory.Result result : memory) {
             goals.add(new Goal(
                     format("backlog of %d rollouts, max_outstanding %d", result.rollouts(), result.maxOutstanding()),
-                    result.survived()
+                    result.end().survived()
                             ? format(
                                     "live heap %.0f MiB, state %.1f MiB",
-                                    result.liveHeapBytes() / 1048576.0, result.stateBytes() / 1048576.0)
-                            : "ended: " + result.lastWords(),
+                                    result.end().liveHeapBytes() / 1048576.0,
+                                    result.end().stateBytes() / 1048576.0)
+                            : "ended: " + result.end().lastWords(),
                     format("within %d MiB of heap", result.heapLimitMegabytes()),
-                    result.survived()));
+                    result.end().survived()));
         }
         return goals;
     }
@@ -319,19 +315,22 @@ public final class TopologyBenchmark {
          * What was seen.
          *
          * @param maxOutstanding batches that the topology may be ahead of the learner; 0 for no limit
-         * @param survived whether the instance was still running when all was read
-         * @param lastWords what it said last if it did not
-         * @param liveHeapBytes after a full collection; 0 if it did not survive
          */
         public record Result(
                 long rollouts,
                 int responseTokens,
                 int maxOutstanding,
                 int heapLimitMegabytes,
-                boolean survived,
-                String lastWords,
-                long liveHeapBytes,
-                long stateBytes) {}
+                @JsonUnwrapped End end) {}
+
+        /**
+         * The instance when all was read.
+         *
+         * @param survived whether it was still running
+         * @param lastWords what it said last if it was not
+         * @param liveHeapBytes after a full collection; 0 if it did not survive
+         */
+        public record End(boolean survived, String lastWords, long liveHeapBytes, long stateBytes) {}
 
         /** Has an instance read a backlog of whole groups. */
         public BacklogMemory.Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes)
@@ -384,10 +383,11 @@ public final class TopologyBenchmark {
                             responseTokens,
                             maxOutstanding,
                             heapMegabytes,
-                            survived,
-                            survived ? "" : instance.lastWords(),
-                            survived ? instance.heapBytes() : 0,
-                            bytesUnder(state));
+                            new End(
+                                    survived,
+                                    survived ? "" : instance.lastWords(),
+                                    survived ? instance.heapBytes() : 0,
+                                    bytesUnder(state)));
                     if (survived) {
                         instance.stop();
                     }
@@ -477,8 +477,6 @@ public final class TopologyBenchmark {
          *
          * @param batchSequences rollouts per batch
          * @param followed highest rate followed, rollouts per second
-         * @param rolloutsPerSecond of the measurement, half of it
-         * @param batches counted
          * @param limitMs three commit intervals
          * @param publishDelayP99 of the load itself
          */
@@ -486,14 +484,17 @@ public final class TopologyBenchmark {
                 int responseTokens,
                 int batchSequences,
                 double followed,
-                double rolloutsPerSecond,
-                long batches,
-                double p50,
-                double p95,
-                double p99,
-                double max,
+                @JsonUnwrapped Added added,
                 double limitMs,
                 double publishDelayP99) {}
+
+        /**
+         * Latency of batches.
+         *
+         * @param rolloutsPerSecond of the measurement, half of the rate followed
+         * @param batches counted
+         */
+        public record Added(double rolloutsPerSecond, long batches, double p50, double p95, double p99, double max) {}
 
         private record Round(double achieved, Histogram added, double publishDelayP99) {}
 
@@ -518,12 +519,13 @@ public final class TopologyBenchmark {
                     responseTokens,
                     batchSequences(responseTokens),
                     followed,
-                    followed / 2,
-                    added.getTotalCount(),
-                    added.getValueAtPercentile(50) / 1e6,
-                    added.getValueAtPercentile(95) / 1e6,
-                    added.getValueAtPercentile(99) / 1e6,
-                    added.getMaxValue() / 1e6,
+                    new Added(
+                            followed / 2,
+                            added.getTotalCount(),
+                            added.getValueAtPercentile(50) / 1e6,
+                            added.getValueAtPercentile(95) / 1e6,
+                            added.getValueAtPercentile(99) / 1e6,
+                            added.getMaxValue() / 1e6),
                     3.0 * config.runtime().commitIntervalMs(),
                     half.publishDelayP99());
         }
@@ -787,13 +789,15 @@ public final class TopologyBenchmark {
                 Column.text("case", r -> r.of().label()),
                 Column.<Throughput.Result>text("copy", r -> r.copyMegabytes().range(0))
                         .in("MB/s"),
-                Column.<Throughput.Result>text("topology", r -> r.megabytes().range(0))
+                Column.<Throughput.Result>text(
+                                "topology", r -> r.rates().megabytes().range(0))
                         .in("MB/s"),
-                Column.number("rollouts/s", 0, r -> r.rollouts().median()),
-                Column.number("M tokens/s", 2, r -> r.tokens().median() / 1e6),
-                Column.text("of the copy", r -> r.ratio().range(2)),
-                Column.text("by processor time", r -> r.processorRatio().range(2)),
-                Column.text("written per byte", r -> r.bytesWritten().range(2)));
+                Column.number("rollouts/s", 0, r -> r.rates().rollouts().median()),
+                Column.number("M tokens/s", 2, r -> r.rates().tokens().median() / 1e6),
+                Column.text("of the copy", r -> r.ratios().ratio().range(2)),
+                Column.text(
+                        "by processor time", r -> r.ratios().processorRatio().range(2)),
+                Column.text("written per byte", r -> r.ratios().bytesWritten().range(2)));
 
         private TopologyReport() {}
 

@@ -58,7 +58,11 @@ class ClosedLoopTest {
             steps.add(new ClosedStep(i * secondsPerStep, i, 0.1 * i, eta, 1, 100));
         }
         return ClosedRun.of(
-                settings, eta == 0, plan(0.5, 3), steps, Map.of("generator", 0.5, "scorer", 0.9, "learner", 0.1), 0.7);
+                settings,
+                eta == 0,
+                plan(0.5, 3),
+                steps,
+                new ClosedRun.Use(Map.of("generator", 0.5, "scorer", 0.9, "learner", 0.1), 0.7));
     }
 
     private final List<Setting> ran = new ArrayList<>();
@@ -92,21 +96,29 @@ class ClosedLoopTest {
                 .containsExactly(Map.of("closed.batch_sequences", "64"), Map.of("closed.batch_sequences", "128"));
         assertThat(curves).allSatisfy(curve -> {
             assertThat(curve.runs()).extracting(ClosedRun::synchronous).containsExactly(true, false);
-            assertThat(curve.runs().get(1).speedUp()).isCloseTo(2, within(1e-9));
-            assertThat(curve.runs().get(1).speedUpToReward()).isCloseTo(2, within(1e-9));
-            assertThat(curve.plain().speedUp()).isCloseTo(4, within(1e-9));
+            assertThat(curve.runs().get(1).speed().speedUp()).isCloseTo(2, within(1e-9));
+            assertThat(curve.runs().get(1).speed().speedUpToReward()).isCloseTo(2, within(1e-9));
+            assertThat(curve.plain().speed().speedUp()).isCloseTo(4, within(1e-9));
         });
     }
 
     @Test
     void shouldSayWhenTheMeanRewardWasReached() {
         ClosedRun run = run(Map.of(), 0, 2);
-        assertThat(run.secondsToReward()).as("0.4, 0.5, 0.6 at the sixth step").isEqualTo(12);
+        assertThat(run.speed().secondsToReward())
+                .as("0.4, 0.5, 0.6 at the sixth step")
+                .isEqualTo(12);
         assertThat(run.firstReward()).isCloseTo(0.2, within(1e-9));
         assertThat(run.lastReward()).isCloseTo(0.9, within(1e-9));
         assertThat(run.tokensPerSecond()).isEqualTo(50);
         assertThat(run.millisPerStep()).isCloseTo(2000, within(1e-9));
-        assertThat(ClosedRun.of(Map.of(), true, plan(0.95, 3), run.steps(), run.idle(), 0)
+        assertThat(ClosedRun.of(
+                                Map.of(),
+                                true,
+                                plan(0.95, 3),
+                                run.steps(),
+                                new ClosedRun.Use(run.use().idle(), 0))
+                        .speed()
                         .secondsToReward())
                 .isEqualTo(-1);
     }

@@ -12,7 +12,7 @@ import dev.millrace.policy.decoder.RopeScaling;
 import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
-import dev.millrace.workloads.Sample;
+import dev.millrace.report.Sample;
 import dev.millrace.workloads.closed.EngineRates.LogProbGap;
 import java.util.List;
 import java.util.stream.Stream;
@@ -34,19 +34,19 @@ class EngineTrialTest {
             rates = trial.measure();
         }
         assertThat(Stream.of(
-                                rates.prefill(),
-                                rates.decode(),
-                                rates.score(),
-                                rates.gradient(),
-                                rates.update(),
-                                rates.step())
+                                rates.work().prefill(),
+                                rates.work().decode(),
+                                rates.work().score(),
+                                rates.work().gradient(),
+                                rates.work().update(),
+                                rates.work().step())
                         .map(Sample::count))
                 .containsOnly(2);
         assertThat(rates.pack() != null).isEqualTo(placement == WeightPlacement.PACKED);
         assertThat(rates.takeUp() != null).isEqualTo(placement == WeightPlacement.PACKED);
         // what was drawn is what was scored: any other token would be nats away
-        assertThat(rates.decodeAndScore().most()).isPositive().isLessThan(1e-4);
-        assertThat(rates.deviceAndCpu()).isNull(); // nothing to compare with
+        assertThat(rates.gaps().decodeAndScore().most()).isPositive().isLessThan(1e-4);
+        assertThat(rates.gaps().deviceAndCpu()).isNull(); // nothing to compare with
         assertThat(weights.tensor("model.norm.weight"))
                 .isNotEqualTo(Weights.random(SHAPE, 1).tensor("model.norm.weight"));
     }
@@ -55,8 +55,12 @@ class EngineTrialTest {
     void shouldCountTheTokensThatRatesAreOf() {
         EnginePlan plan = new EnginePlan(8, 100, 50, 4, 64, WeightPlacement.AUTO, Precision.F32, 1);
         Sample two = Sample.of(List.of(2.0));
-        EngineRates rates =
-                new EngineRates(plan, two, two, two, two, two, two, null, null, LogProbGap.NONE, null, null);
+        EngineRates rates = new EngineRates(
+                plan,
+                new EngineRates.Work(two, two, two, two, two, two),
+                null,
+                null,
+                new EngineRates.Gaps(LogProbGap.NONE, null, null));
         assertThat(rates.prefillRate()).isEqualTo(400);
         assertThat(rates.decodeRate()).isEqualTo(200);
         assertThat(rates.scoreRate()).isEqualTo(600);

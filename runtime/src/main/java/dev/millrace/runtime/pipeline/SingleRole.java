@@ -220,13 +220,15 @@ public final class SingleRole {
                         () -> RunLog.open(
                                 client,
                                 config.run().topics(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                config.run().identity(),
+                                new RunLog.NewRun(
+                                        config.run().identity(),
+                                        config.topology()
+                                                .join()
+                                                .partnerTopics(config.run().topics()),
+                                        Optional.of(
+                                                RecordedConfiguration.of(config).text())),
                                 config.sizedTopics(),
                                 config.run().schemaRegistryUrl().written(),
-                                Optional.of(RecordedConfiguration.of(config).text()),
                                 Clock.systemUTC())))) {
             EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);

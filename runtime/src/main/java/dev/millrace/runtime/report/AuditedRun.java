@@ -307,11 +307,10 @@ public final class AuditedRun implements AutoCloseable {
         return RunLog.open(
                 connection().clientProperties(),
                 records.topics(),
-                config().topology().join().partnerTopics(records.topics()),
-                records.run(),
+                new RunLog.NewRun(
+                        records.run(), config().topology().join().partnerTopics(records.topics()), Optional.empty()),
                 config().topics(),
                 config().run().schemaRegistryUrl().written(),
-                Optional.empty(),
                 Clock.systemUTC());
     }
 

@@ -52,22 +52,30 @@ public final class KnownFigures {
                     "mean squared log-ratio proximal/behavior before the second-moment mask",
                     StepRow::secondMoment),
             number("second_moment_trained", "", "the same of trained tokens", StepRow::secondMomentTrained),
-            metric(StepMetric.APPROX_KL_BEHAVIOR, StepRow::kl),
-            number("learning_rate", "", "learning rate with the step scale", StepRow::learningRate),
-            metric(StepMetric.LOSS, StepRow::loss),
-            metric(StepMetric.GRAD_NORM, StepRow::gradientNorm),
-            metric(StepMetric.ENTROPY, StepRow::entropy),
-            count("rollouts_trained", "rollouts", "rollouts with a trained token", StepRow::rolloutsTrained),
+            metric(StepMetric.APPROX_KL_BEHAVIOR),
+            number(
+                    "learning_rate",
+                    "",
+                    "learning rate with the step scale",
+                    row -> row.logged().getLearningRate()),
+            metric(StepMetric.LOSS),
+            metric(StepMetric.GRAD_NORM),
+            metric(StepMetric.ENTROPY),
+            count(
+                    "rollouts_trained",
+                    "rollouts",
+                    "rollouts with a trained token",
+                    row -> row.logged().getRolloutsTrained()),
             count(
                     "rollouts_masked",
                     "rollouts",
                     "rollouts of the batch without a trained token",
-                    StepRow::rolloutsMasked),
+                    row -> row.logged().getRolloutsMasked()),
             count(
                     "rollouts_consumed",
                     "rollouts",
                     "rollouts in all batches so far; 0 if unknown",
-                    StepRow::rolloutsConsumed),
+                    row -> row.logged().getRolloutsConsumed()),
             count("tokens_trainable", "tokens", "tokens before any stage; 0 if unknown", StepRow::tokensTrainable),
             count("tokens_trained", "tokens", "trained tokens", StepRow::tokensTrained),
             number("trained_share", "share", "trained / trainable tokens", StepRow::trainedShare),
@@ -77,7 +85,11 @@ public final class KnownFigures {
                     "1 if no token was left to train on",
                     new Format(Format.Kind.COUNT, 0),
                     StepRow::starved),
-            count("started_at_ms", "milliseconds", "start of the step, Unix time", StepRow::startedAtMs),
+            count(
+                    "started_at_ms",
+                    "milliseconds",
+                    "start of the step, Unix time",
+                    row -> row.logged().getStartedAtMs()),
             count("finished_at_ms", "milliseconds", "end of the step, Unix time", StepRow::finishedAtMs),
             number("seconds", "seconds", "duration of the step", StepRow::seconds),
             number("idle_ratio", "share", "wait for the batch / wait and step", StepRow::idleRatio),
@@ -87,7 +99,7 @@ public final class KnownFigures {
                     "",
                     "SHA-256 of the version's weights",
                     new Format(Format.Kind.TEXT, 0),
-                    StepRow::weightsSha256));
+                    row -> row.logged().getWeightsSha256()));
 
     private static final Map<String, StepFigure> ALL = all(FIELDS);
 
@@ -112,7 +124,7 @@ public final class KnownFigures {
         Map<String, StepFigure> all = new LinkedHashMap<>();
         List<StepFigure> figures = new ArrayList<>(fields);
         for (StepMetric metric : StepMetric.values()) {
-            figures.add(metric(metric, row -> row.metrics().getOrDefault(metric.key(), Double.NaN)));
+            figures.add(metric(metric));
         }
         figures.forEach(figure -> all.putIfAbsent(figure.key(), figure));
         return all;
@@ -132,7 +144,7 @@ public final class KnownFigures {
         return new StepFigure(key, unit, meaning, new Format(Format.Kind.DECIMALS, 6), boxed);
     }
 
-    private static StepFigure metric(StepMetric metric, ToDoubleFunction<StepRow> value) {
-        return number(metric.key(), metric.unit(), metric.meaning(), value);
+    private static StepFigure metric(StepMetric metric) {
+        return number(metric.key(), metric.unit(), metric.meaning(), row -> row.metric(metric));
     }
 }

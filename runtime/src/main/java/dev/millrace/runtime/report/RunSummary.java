@@ -20,32 +20,40 @@ import java.util.Map;
  *
  * @param steps all committed steps of the run, including earlier invocations
  * @param idleStages stages that had not acted for that many steps at the end
- * @param newSteps how many of them this invocation made
- * @param secondsToFirstStep from the start of the JVM to this invocation's first committed step; NaN if it made none
- * @param secondsTotal wall-clock of this invocation
  * @param tokens generated, scored and trained over the whole run, policy tokens only
- * @param idle fraction of this invocation's wall-clock in which a role waited for input, by role
  * @param evaluations of the policy on held-out prompts, by version
- * @param alarms those active at the end
- * @param goalReached whether the run stopped because its goal was reached
+ * @param invocation that ended
  */
 public record RunSummary(
         String runId,
         List<StepRow> steps,
         List<IdleStages.Idle> idleStages,
-        int newSteps,
-        double secondsToFirstStep,
-        double secondsTotal,
         Tokens tokens,
         Balance balance,
-        Map<String, Double> idle,
         Evaluations evaluations,
-        List<Alarm> alarms,
-        boolean goalReached,
-        String stoppedBecause) {
+        Invocation invocation) {
 
     /** Policy tokens over a whole run. */
     public record Tokens(long generated, long scored, long trained) {}
+
+    /**
+     * The part of a run between a start and an end.
+     *
+     * @param newSteps how many steps it made
+     * @param secondsToFirstStep from the start of the JVM to its first committed step; NaN if it made none
+     * @param secondsTotal wall-clock
+     * @param idle fraction of the wall-clock in which a role waited for input, by role
+     * @param alarms those active at the end
+     * @param goalReached whether the run stopped because its goal was reached
+     */
+    public record Invocation(
+            int newSteps,
+            double secondsToFirstStep,
+            double secondsTotal,
+            Map<String, Double> idle,
+            List<Alarm> alarms,
+            boolean goalReached,
+            String stoppedBecause) {}
 
     /** The version of the newest step; 0 if there is none. */
     public long policyVersion() {
@@ -75,12 +83,12 @@ public record RunSummary(
         ObjectNode json = new ObjectMapper().createObjectNode();
         json.put("run_id", runId).put("steps", steps.size()).put("policy_version", policyVersion());
         ObjectNode seconds = json.putObject("seconds");
-        if (Double.isNaN(secondsToFirstStep)) {
+        if (Double.isNaN(invocation.secondsToFirstStep())) {
             seconds.putNull("to_first_step");
         } else {
-            seconds.put("to_first_step", secondsToFirstStep);
+            seconds.put("to_first_step", invocation.secondsToFirstStep());
         }
-        seconds.put("total", secondsTotal);
+        seconds.put("total", invocation.secondsTotal());
         json.putObject("reward")
                 .put("first", rewards.first())
                 .put("best", rewards.best())
@@ -95,8 +103,8 @@ public record RunSummary(
         ObjectNode dropped = rollouts.putObject("dropped");
         all.dropped().forEach(dropped::put);
         rollouts.put("dead_lettered", all.deadLetteredInAll())
-                .put("in_flight", all.inFlight() + all.untold())
-                .put("superseded", all.superseded());
+                .put("in_flight", all.inFlight() + all.unfinished().untold())
+                .put("superseded", all.unfinished().superseded());
         rollouts.put("adds_up", balance.addsUp());
         if (balance.contradictionCount() > 0) {
             balance.contradictions().forEach(rollouts.putArray("contradictions")::add);
@@ -105,18 +113,20 @@ public record RunSummary(
         ObjectNode withoutEffect = json.putObject("idle_stages");
         idleStages.forEach(stage -> withoutEffect.put(stage.stage(), stage.steps()));
         ObjectNode idleJson = json.putObject("idle");
-        idle.forEach(idleJson::put);
+        invocation.idle().forEach(idleJson::put);
         ArrayNode evaluated = json.putArray("evaluations");
         evaluations.onSamePrompts().forEach(evaluation -> evaluated.add(EvaluationJson.row(evaluation)));
         ArrayNode alarmsJson = json.putArray("alarms");
-        alarms.forEach(alarm -> alarmsJson
-                .addObject()
-                .put("name", alarm.name())
-                .put("subject", alarm.subject())
-                .put("since_ms", alarm.sinceMs())
-                .put("sentence", alarm.sentence())
-                .put("remedy", alarm.remedy()));
-        json.put("goal_reached", goalReached).put("stopped_because", stoppedBecause);
+        invocation
+                .alarms()
+                .forEach(alarm -> alarmsJson
+                        .addObject()
+                        .put("name", alarm.name())
+                        .put("subject", alarm.subject())
+                        .put("since_ms", alarm.sinceMs())
+                        .put("sentence", alarm.sentence())
+                        .put("remedy", alarm.remedy()));
+        json.put("goal_reached", invocation.goalReached()).put("stopped_because", invocation.stoppedBecause());
         return json;
     }
 

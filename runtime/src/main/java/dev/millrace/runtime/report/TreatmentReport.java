@@ -67,7 +67,7 @@ public final class TreatmentReport {
                             say(
                                     "%d of %d, in place of %d",
                                     course.causeSteps(),
-                                    trial.steps(),
+                                    trial.batches().count(),
                                     trial.recorded().causeSteps()))
                     .sure("counted on one run; where the policy would have gone under it, no replay can say");
         }
@@ -75,7 +75,7 @@ public final class TreatmentReport {
             return Conclusion.of(asked, "no patch that was tried ends the alarm; " + elsewhere(), Health.ILL)
                     .sure(say(
                             "counted on %,d recorded batches",
-                            treatment.trial().get().steps()));
+                            treatment.trial().get().batches().count()));
         }
         if (treatment.doses().stream().anyMatch(dose -> dose.refusal().isEmpty())) {
             return Conclusion.of(
@@ -157,20 +157,20 @@ public final class TreatmentReport {
         List<String> notes = new ArrayList<>();
         notes.add(say(
                 "tried on batches %d to %d: %,d steps of %,d rollouts, staleness %.2f versions on average, in %.1f s (at most %,d batches and %,d s)%s",
-                trial.firstBatch(),
-                trial.lastBatch(),
-                trial.steps(),
-                trial.rollouts(),
-                trial.stalenessMean(),
+                trial.batches().first(),
+                trial.batches().last(),
+                trial.batches().count(),
+                trial.batches().rollouts(),
+                trial.batches().stalenessMean(),
                 trial.seconds(),
                 trial.limit().batches(),
                 trial.limit().time().toSeconds(),
                 trial.isCut() ? "; its time was over before the last batch" : ""));
-        if (trial.notAsRecorded() > 0) {
+        if (trial.batches().notAsRecorded() > 0) {
             notes.add(say(
                     "%,d of these batches are not what the run's algorithm makes of them, so the patch is compared"
                             + " with the record",
-                    trial.notAsRecorded()));
+                    trial.batches().notAsRecorded()));
         }
         for (TrialCourse course : trial.patched()) {
             long lost = course.lost() - trial.recorded().lost();
@@ -192,7 +192,9 @@ public final class TreatmentReport {
         if (trial.cause() == Cause.LENGTH_SURGE) {
             return course.guardedSteps() == 0
                     ? "it would have lowered the rate at no step"
-                    : say("it would have lowered the rate at %d of %d steps", course.guardedSteps(), trial.steps());
+                    : say(
+                            "it would have lowered the rate at %d of %d steps",
+                            course.guardedSteps(), trial.batches().count());
         }
         if (trial.isMended(course)) {
             return "ends the alarm on the recorded batches";
@@ -282,14 +284,14 @@ public final class TreatmentReport {
     private static ObjectNode json(Trial trial) {
         ObjectNode json = JsonNodeFactory.instance
                 .objectNode()
-                .put("steps", trial.steps())
-                .put("rollouts", trial.rollouts())
-                .put("first_batch", trial.firstBatch())
-                .put("last_batch", trial.lastBatch())
-                .put("staleness_mean", trial.stalenessMean())
+                .put("steps", trial.batches().count())
+                .put("rollouts", trial.batches().rollouts())
+                .put("first_batch", trial.batches().first())
+                .put("last_batch", trial.batches().last())
+                .put("staleness_mean", trial.batches().stalenessMean())
                 .put("seconds", trial.seconds())
                 .put("cut", trial.isCut())
-                .put("not_as_recorded", trial.notAsRecorded());
+                .put("not_as_recorded", trial.batches().notAsRecorded());
         json.putObject("unpatched")
                 .put("followed", trial.unpatched().followed())
                 .put("gone", trial.unpatched().gone());

@@ -82,16 +82,18 @@ final class RunResults {
     /** The table at the end of a run. */
     static void print(RunSummary summary, PrintWriter out) {
         Rewards rewards = Rewards.over(summary.steps());
-        boolean resumed = summary.newSteps() < summary.steps().size();
+        boolean resumed = summary.invocation().newSteps() < summary.steps().size();
         row(
                 out,
                 "steps",
                 summary.steps().size() + " to version " + summary.policyVersion()
-                        + (resumed ? ", " + summary.newSteps() + " of them in these " : " in ")
-                        + format("%.1f s", summary.secondsTotal())
-                        + (Double.isNaN(summary.secondsToFirstStep())
+                        + (resumed ? ", " + summary.invocation().newSteps() + " of them in these " : " in ")
+                        + format("%.1f s", summary.invocation().secondsTotal())
+                        + (Double.isNaN(summary.invocation().secondsToFirstStep())
                                 ? ""
-                                : format(", the first after %.1f s", summary.secondsToFirstStep())));
+                                : format(
+                                        ", the first after %.1f s",
+                                        summary.invocation().secondsToFirstStep())));
         row(
                 out,
                 "reward",
@@ -171,14 +173,16 @@ final class RunResults {
                                 all.maskedInAll(),
                                 dropped,
                                 all.deadLetteredInAll(),
-                                all.inFlight() + all.untold())
-                        + (all.superseded() == 0 ? "" : format(" + %,d superseded", all.superseded())));
+                                all.inFlight() + all.unfinished().untold())
+                        + (all.unfinished().superseded() == 0
+                                ? ""
+                                : format(" + %,d superseded", all.unfinished().superseded())));
         balance.contradictions().forEach(sentence -> row(out, "", sentence));
-        summary.alarms().forEach(alarm -> row(out, "alarm", alarm.text()));
+        summary.invocation().alarms().forEach(alarm -> row(out, "alarm", alarm.text()));
         row(
                 out,
                 "idle",
-                summary.idle().entrySet().stream()
+                summary.invocation().idle().entrySet().stream()
                         .map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue()))
                         .collect(Collectors.joining(", ")));
     }

@@ -191,11 +191,12 @@ public final class TrainRun {
         try (RunLog log = stop.starting(() -> RunLog.open(
                 client,
                 config.run().topics(),
-                config.topology().join().partnerTopics(config.run().topics()),
-                config.run().identity(),
+                new RunLog.NewRun(
+                        config.run().identity(),
+                        config.topology().join().partnerTopics(config.run().topics()),
+                        Optional.of(RecordedConfiguration.of(config).text())),
                 config.sizedTopics(),
                 config.run().schemaRegistryUrl().written(),
-                Optional.of(RecordedConfiguration.of(config).text()),
                 Clock.systemUTC()))) {
             EpochEnd.requireEpoch(config, log.connection());
             agree(log);
@@ -440,7 +441,7 @@ public final class TrainRun {
             if (config.goal().exportModels()) {
                 exportModels(summary, stop);
             }
-            if (summary.newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
+            if (summary.invocation().newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
                 say("there was nothing left to do: "
                         + (end == RunEnd.LAST_STEP
                                 ? "learner.max_steps is " + config.learner().maxSteps()
@@ -496,16 +497,17 @@ public final class TrainRun {
                     config.run().id(),
                     steps,
                     stages.idle(),
-                    secondsOfNew.length,
-                    secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
-                    elapsed.seconds(),
                     new RunSummary.Tokens(account.generatedTokens(), account.scoredTokens(), account.trainedTokens()),
                     account.balance(),
-                    idle,
                     EvaluationLog.read(connection, LEDGER_PATIENCE),
-                    connection.alarms().standing(),
-                    goalReached,
-                    stoppedBecause);
+                    new RunSummary.Invocation(
+                            secondsOfNew.length,
+                            secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
+                            elapsed.seconds(),
+                            idle,
+                            connection.alarms().standing(),
+                            goalReached,
+                            stoppedBecause));
             RunResults results = new RunResults(directory);
             results.write(summary, err);
             out.println("the run stopped because " + stoppedBecause);
@@ -594,24 +596,26 @@ public final class TrainRun {
                     runId,
                     elapsedSeconds,
                     awaited,
-                    goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
-                    Math.max(0, Math.min(1, progress)),
-                    all.size(),
-                    maxSteps,
-                    last == null ? 0 : last.version(),
-                    all.stream().map(StepRow::reward).toList(),
-                    mean,
-                    last,
-                    starvedInARow(all),
-                    idleStages.get().stream().map(IdleStages.Idle::sentence).toList(),
-                    rates.tokensPerSecond(),
-                    rates.idle(),
-                    lag,
-                    rates.serving(),
-                    rates.unserved(),
-                    alarms.get(),
-                    evaluations.get(),
-                    rates.lost());
+                    new RunStatus.Goal(
+                            goal.meanReward() > 0 ? goal.meanReward() : Double.NaN,
+                            Math.max(0, Math.min(1, progress)),
+                            mean),
+                    new RunStatus.Learning(
+                            all.size(),
+                            maxSteps,
+                            last == null ? 0 : last.version(),
+                            all.stream().map(StepRow::reward).toList(),
+                            last,
+                            starvedInARow(all),
+                            evaluations.get()),
+                    new RunStatus.Roles(rates.tokensPerSecond(), rates.idle(), lag, rates.serving()),
+                    new RunStatus.Troubles(
+                            idleStages.get().stream()
+                                    .map(IdleStages.Idle::sentence)
+                                    .toList(),
+                            rates.unserved(),
+                            alarms.get(),
+                            rates.lost()));
         }
 
         private static long starvedInARow(List<StepRow> steps) {

@@ -62,12 +62,13 @@ public final class ImportedRun {
         try (RunLog log = RunLog.open(
                 new HashMap<>(client),
                 archive.topics(),
-                Set.of(),
-                archive.run(),
+                new RunLog.NewRun(
+                        archive.run(),
+                        Set.of(),
+                        archive.configuration()
+                                .map(text -> RecordedConfiguration.of(config).text())),
                 config.topics().keptForEver(),
                 "",
-                archive.configuration()
-                        .map(text -> RecordedConfiguration.of(config).text()),
                 Clock.systemUTC())) {
             new RunImport(archive, log.connection()).run();
         }

@@ -87,15 +87,9 @@ class RunSummaryTest {
                                 Map.of("m2po", 1L),
                                 Map.of("duplicate", 2L),
                                 Map.of("reward", 1L),
-                                0,
-                                1,
-                                0,
-                                0,
-                                0))),
+                                new Tally.Unfinished(0, 1, 0, 0, 0)))),
                 0,
-                Map.of(),
-                Map.of(),
-                Map.of(),
+                new Balance.Unmatched(Map.of(), Map.of(), Map.of()),
                 List.of(),
                 List.of(),
                 0,
@@ -104,16 +98,17 @@ class RunSummaryTest {
                 "r",
                 steps,
                 List.of(new IdleStages.Idle("m2po", 50, 1000)),
-                steps.size(),
-                Double.NaN,
-                12.5,
                 new RunSummary.Tokens(3, 2, 1),
                 balance,
-                Map.of("generator", 0.25, "learner", 0.5),
                 new Evaluations(List.of(evaluation(2, 1, null), evaluation(0, 3, -1.25), evaluation(4, 3, null))),
-                List.of(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7)),
-                true,
-                "the goal was reached");
+                new RunSummary.Invocation(
+                        steps.size(),
+                        Double.NaN,
+                        12.5,
+                        Map.of("generator", 0.25, "learner", 0.5),
+                        List.of(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7)),
+                        true,
+                        "the goal was reached"));
     }
 
     /** Of two prompts with four responses each; the second one's are all correct. */

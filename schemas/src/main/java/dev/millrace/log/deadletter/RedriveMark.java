@@ -1,5 +1,6 @@
 package dev.millrace.log.deadletter;
 
+import dev.millrace.schemas.LogCoordinates;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 import java.util.regex.Matcher;
@@ -20,29 +21,30 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  *
  * @param letterPartition partition of the letter on the dead-letter topic
  * @param letterOffset its offset
- * @param sourceTopic topic from which the record had been refused, and to which it was redriven
- * @param sourcePartition partition it had been read from, and to which it was redriven
- * @param sourceOffset offset it had been read from
+ * @param source where the refused record lies; it was redriven to the same partition
  * @param newOffset offset at which it lies since
  * @param samples how many samples of a group the letter stood for: one for a rollout, a group for a prompt, else 0
  * @param rolloutPlace where the rollout's record lies that the letter was about, {@code partition@offset}, where the
  *     letter is not that record itself but a trajectory of it; else empty
- * @param rolloutId the rollout that the letter was about, as it has it; may be empty
- * @param runId the run, as the letter has it; may be empty
- * @param epoch its epoch, as the letter has it; -1 if it has none
+ * @param subject of the letter, as it has it
  */
 public record RedriveMark(
         int letterPartition,
         long letterOffset,
-        String sourceTopic,
-        int sourcePartition,
-        long sourceOffset,
+        LogCoordinates source,
         long newOffset,
         long samples,
         String rolloutPlace,
-        String rolloutId,
-        String runId,
-        int epoch) {
+        Subject subject) {
+
+    /**
+     * Of what a letter is.
+     *
+     * @param rolloutId may be empty
+     * @param runId may be empty
+     * @param epoch -1 if it has none
+     */
+    public record Subject(String rolloutId, String runId, int epoch) {}
 
     private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,18}");
@@ -74,15 +76,15 @@ public record RedriveMark(
     public ProducerRecord<byte[], byte[]> record(String topic, byte[] key) {
         Headers headers = new RecordHeaders();
         put(headers, DeadLetterHeaders.REDRIVEN_FROM, place(letterPartition, letterOffset));
-        put(headers, DeadLetterHeaders.SOURCE_TOPIC, sourceTopic);
-        put(headers, DeadLetterHeaders.SOURCE_PARTITION, Integer.toString(sourcePartition));
-        put(headers, DeadLetterHeaders.SOURCE_OFFSET, Long.toString(sourceOffset));
+        put(headers, DeadLetterHeaders.SOURCE_TOPIC, source.getTopic());
+        put(headers, DeadLetterHeaders.SOURCE_PARTITION, Integer.toString(source.getPartition()));
+        put(headers, DeadLetterHeaders.SOURCE_OFFSET, Long.toString(source.getOffset()));
         put(headers, DeadLetterHeaders.REDRIVEN_TO_OFFSET, Long.toString(newOffset));
         put(headers, DeadLetterHeaders.REDRIVEN_SAMPLES, Long.toString(samples));
         put(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT, rolloutPlace);
-        put(headers, DeadLetterHeaders.ROLLOUT_ID, rolloutId);
-        put(headers, DeadLetterHeaders.RUN_ID, runId);
-        put(headers, DeadLetterHeaders.EPOCH, epoch < 0 ? "" : Integer.toString(epoch));
+        put(headers, DeadLetterHeaders.ROLLOUT_ID, subject.rolloutId());
+        put(headers, DeadLetterHeaders.RUN_ID, subject.runId());
+        put(headers, DeadLetterHeaders.EPOCH, subject.epoch() < 0 ? "" : Integer.toString(subject.epoch()));
         return new ProducerRecord<>(topic, letterPartition, null, key, null, headers);
     }
 
@@ -105,15 +107,17 @@ public record RedriveMark(
         return Optional.of(new RedriveMark(
                 Integer.parseInt(letter.group(1)),
                 Long.parseLong(letter.group(2)),
-                DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_TOPIC),
-                Integer.parseInt(partition),
-                Long.parseLong(offset),
+                new LogCoordinates(
+                        DeadLetterHeaders.text(headers, DeadLetterHeaders.SOURCE_TOPIC),
+                        Integer.parseInt(partition),
+                        Long.parseLong(offset)),
                 Long.parseLong(newOffset),
                 Long.parseLong(samples),
                 DeadLetterHeaders.text(headers, DeadLetterHeaders.REDRIVEN_ROLLOUT),
-                DeadLetterHeaders.text(headers, DeadLetterHeaders.ROLLOUT_ID),
-                DeadLetterHeaders.text(headers, DeadLetterHeaders.RUN_ID),
-                DeadLetterHeaders.epoch(headers, DeadLetterHeaders.EPOCH)));
+                new RedriveMark.Subject(
+                        DeadLetterHeaders.text(headers, DeadLetterHeaders.ROLLOUT_ID),
+                        DeadLetterHeaders.text(headers, DeadLetterHeaders.RUN_ID),
+                        DeadLetterHeaders.epoch(headers, DeadLetterHeaders.EPOCH))));
     }
 
     private static void put(Headers headers, String name, String value) {

@@ -5,7 +5,6 @@ import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.RunClaim;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.run.ClaimKey;
-import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -44,12 +43,11 @@ final class RunClaims {
      * Makes the prefix the run's, or finds that it is, in whichever epoch.
      *
      * @param run its epoch is that of a claim that is new
-     * @param lineage where that epoch comes from
      * @param configuration recorded with a claim that is new; that of an older one stays
      * @return the claim that is valid now
      * @throws LogSetupException if it is another run's, or of an older epoch than what is asked for
      */
-    ClaimedRun claim(RunIdentity run, EpochLineage lineage, Optional<String> configuration, Clock clock) {
+    ClaimedRun claim(RunIdentity run, Optional<String> configuration, Clock clock) {
         Found found = new Found();
         AtomicReference<RunClaim> before = new AtomicReference<>();
         try (LogTable table = table(found)) {
@@ -65,12 +63,10 @@ final class RunClaims {
                         run.policyId(),
                         clock.millis(),
                         configuration.orElse(null),
-                        lineage.parent()
-                                .map(of -> new EpochParent(of.epoch(), of.version(), of.weightsSha256(), ""))
-                                .orElse(null),
+                        null,
                         "",
                         Map.of(),
-                        lineage.beganAt()));
+                        Map.of()));
             });
         } catch (KafkaException e) {
             throw unreadable(e);

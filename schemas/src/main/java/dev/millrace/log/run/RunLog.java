@@ -9,7 +9,6 @@ import dev.millrace.schemas.EpochParent;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistryException;
-import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.run.RunTopics;
@@ -44,6 +43,14 @@ public final class RunLog implements AutoCloseable {
         this.claimed = claimed;
     }
 
+    /**
+     * What a run is created with.
+     *
+     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
+     * @param configuration recorded if the run is created; what {@link RunLog#claim} has of it counts
+     */
+    public record NewRun(RunIdentity run, Set<String> partnerTopics, Optional<String> configuration) {}
+
     /** Creates a run of which no configuration is recorded and whose topology joins scores only, or continues with it. */
     public static RunLog open(
             Map<String, Object> clientProperties,
@@ -52,55 +59,25 @@ public final class RunLog implements AutoCloseable {
             TopicsConfig config,
             String schemaRegistryUrl,
             Clock clock) {
-        return open(clientProperties, topics, Set.of(), run, config, schemaRegistryUrl, Optional.empty(), clock);
+        NewRun created = new NewRun(run, Set.of(), Optional.empty());
+        return open(clientProperties, topics, created, config, schemaRegistryUrl, clock);
     }
 
     /**
      * Creates a run or continues with it, in the epoch in which it is; any number of roles may do so at once.
      *
      * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
-     * @param partnerTopics those of {@link RunTopics#ofPartners} that its topology joins; the others are not made
      * @param schemaRegistryUrl of a registry that speaks Confluent's protocol, secrets in it as references; empty to keep
      *     schemas on the log
-     * @param configuration recorded if the run is created; what {@link #claim} has of it counts
      * @throws LogSetupException if the cluster does not answer, the prefix belongs to another run, or a topic has
      *     settings that contradict
      */
     public static RunLog open(
             Map<String, Object> clientProperties,
             RunTopics topics,
-            Set<String> partnerTopics,
-            RunIdentity run,
+            NewRun created,
             TopicsConfig config,
             String schemaRegistryUrl,
-            Optional<String> configuration,
-            Clock clock) {
-        return open(
-                clientProperties,
-                topics,
-                partnerTopics,
-                run,
-                EpochLineage.FIRST,
-                config,
-                schemaRegistryUrl,
-                configuration,
-                clock);
-    }
-
-    /**
-     * As {@link #open}, of a run that may be created in a later epoch than its first, since what its records were is known.
-     *
-     * @param lineage where that epoch comes from
-     */
-    public static RunLog open(
-            Map<String, Object> clientProperties,
-            RunTopics topics,
-            Set<String> partnerTopics,
-            RunIdentity run,
-            EpochLineage lineage,
-            TopicsConfig config,
-            String schemaRegistryUrl,
-            Optional<String> configuration,
             Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
@@ -112,9 +89,9 @@ public final class RunLog implements AutoCloseable {
                 refuseOrphans(administration, topics);
                 administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
-                ClaimedRun claimed = claims.claim(run, lineage, configuration, clock);
-                administration.prepareRun(topics, partnerTopics);
-                register(registry, topics, partnerTopics);
+                ClaimedRun claimed = claims.claim(created.run(), created.configuration(), clock);
+                administration.prepareRun(topics, created.partnerTopics());
+                register(registry, topics, created.partnerTopics());
                 claimed = claims.place(claimed.run(), place(administration, topics), claimed.before());
                 return new RunLog(connection(clientProperties, topics, claimed, config, registry), claims, claimed);
             } catch (RuntimeException e) {

@@ -2,6 +2,7 @@ package dev.millrace.log.deadletter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
@@ -17,8 +18,14 @@ import org.junit.jupiter.api.Test;
 class RedriveMarkTest {
     private static final byte[] KEY = "0-7".getBytes(StandardCharsets.UTF_8);
     private static final RunIdentity RUN = new RunIdentity("run-1", 2, "policy");
-    private static final RedriveMark MARK =
-            new RedriveMark(0, 17, "millrace.trajectories", 0, 41, 99, 1, "3@12", "0-17/3", "run-1", 2);
+    private static final RedriveMark MARK = new RedriveMark(
+            0,
+            17,
+            new LogCoordinates("millrace.trajectories", 0, 41L),
+            99,
+            1,
+            "3@12",
+            new RedriveMark.Subject("0-17/3", "run-1", 2));
 
     private static ConsumerRecord<byte[], byte[]> read(ProducerRecord<byte[], byte[]> record) {
         return new ConsumerRecord<>(

@@ -2,6 +2,7 @@ package dev.millrace.log.deadletter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.rollout.Refusal;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
@@ -70,7 +71,14 @@ class RefusedPlacesTest {
 
     @Test
     void shouldNotTakeTheMarkOfARedrivenLetterForALetter() {
-        var mark = new RedriveMark(0, 0, BATCHES.topic(), 0, 7, 9, 0, "", "", "run", 0)
+        var mark = new RedriveMark(
+                        0,
+                        0,
+                        new LogCoordinates(BATCHES.topic(), 0, 7L),
+                        9,
+                        0,
+                        "",
+                        new RedriveMark.Subject("", "run", 0))
                 .record("run.dead-letters", new byte[0]);
         refused.add(at("run.dead-letters", 1, null, mark.headers()));
 

@@ -614,7 +614,13 @@ class RunLogIT {
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run, String configuration) {
-        return RunLog.open(client, topics, Set.of(), run, CONFIG, "", Optional.of(configuration), Clock.systemUTC());
+        return RunLog.open(
+                client,
+                topics,
+                new RunLog.NewRun(run, Set.of(), Optional.of(configuration)),
+                CONFIG,
+                "",
+                Clock.systemUTC());
     }
 
     private static RunLog open(RunTopics topics, RunIdentity run) {

@@ -40,11 +40,10 @@ class TakeOverIT {
         log = RunLog.open(
                 Map.of("bootstrap.servers", broker.bootstrapServers()),
                 new RunTopics("r."),
-                new RunTopics("r.").ofPartners(),
-                new RunIdentity("r", 0, "policy"),
+                new RunLog.NewRun(
+                        new RunIdentity("r", 0, "policy"), new RunTopics("r.").ofPartners(), Optional.empty()),
                 TopicsConfig.defaults(),
                 "",
-                Optional.empty(),
                 Clock.systemUTC());
     }
 

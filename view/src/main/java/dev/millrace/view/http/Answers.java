@@ -561,15 +561,15 @@ public final class Answers {
 
     private static void status(ObjectNode json, RunStatus status) {
         json.put("phase", status.phase()).put("elapsed_seconds", status.elapsedSeconds());
-        status.tokensPerSecond().forEach(json.putObject("tokens_per_second")::put);
-        status.idle().forEach(json.putObject("idle")::put);
-        status.recordsBehind().forEach(json.putObject("behind")::put);
-        status.serving().forEach(json.putObject("serving")::put);
-        status.lost().forEach(json.putObject("lost")::put);
+        status.roles().tokensPerSecond().forEach(json.putObject("tokens_per_second")::put);
+        status.roles().idle().forEach(json.putObject("idle")::put);
+        status.roles().recordsBehind().forEach(json.putObject("behind")::put);
+        status.roles().serving().forEach(json.putObject("serving")::put);
+        status.troubles().lost().forEach(json.putObject("lost")::put);
         ArrayNode stages = json.putArray("idle_stages");
-        status.idleStages().forEach(stages::add);
+        status.troubles().idleStages().forEach(stages::add);
         ArrayNode alarms = json.putArray("alarms");
-        status.alarms().forEach(alarm -> alarms.add(alarm.text()));
+        status.troubles().alarms().forEach(alarm -> alarms.add(alarm.text()));
     }
 
     /**

@@ -54,13 +54,13 @@ public final class RolloutAnswer {
             events.add(event.data());
         });
         ArrayNode stages = json.putArray("stages");
-        trace.entries().stream().findFirst().ifPresent(entry -> {
+        trace.decisions().entries().stream().findFirst().ifPresent(entry -> {
             json.put("batch", entry.batchId());
             entry.batch().value().getStages().forEach(report -> stages.add(RedecidedBatch.json(report)));
             trace.stepOf(entry).ifPresent(step -> step(json, step, index));
         });
         siblings(json.putArray("siblings"), index, trace.groupId());
-        List<Found<Rollout>> rollouts = trace.rollouts();
+        List<Found<Rollout>> rollouts = trace.inputs().rollouts();
         if (!rollouts.isEmpty()) {
             tokens(json, rollouts.get(rollouts.size() - 1).value(), trace, tokenizer);
         }
@@ -122,7 +122,7 @@ public final class RolloutAnswer {
         }
         floats(json, "behavior", rollout.getBehaviorLogProbs());
         Optional<Trajectory> trajectory =
-                trace.trajectories().stream().map(Found::value).findFirst();
+                trace.inputs().trajectories().stream().map(Found::value).findFirst();
         trajectory.ifPresent(joined -> {
             json.put("proximal_version", joined.getProximalVersion());
             floats(json, "proximal", joined.getProximalLogProbs());
@@ -131,7 +131,7 @@ public final class RolloutAnswer {
             floats(json, "entropies", joined.getProximalEntropies());
         });
         if (!json.has("entropies")) {
-            trace.scores().stream()
+            trace.inputs().scores().stream()
                     .flatMap(score -> score.value().getVectors().stream())
                     .filter(vector -> vector.getPolicy() == PolicyRole.PROXIMAL || vector.getPolicy() == PolicyRole.OLD)
                     .map(LogProbVector::getEntropies)
@@ -139,7 +139,7 @@ public final class RolloutAnswer {
                     .findFirst()
                     .ifPresent(entropies -> floats(json, "entropies", entropies));
         }
-        trace.entries().stream().findFirst().ifPresent(found -> left(json, found, rollout, trace));
+        trace.decisions().entries().stream().findFirst().ifPresent(found -> left(json, found, rollout, trace));
     }
 
     /** What the stages left; the log has only the count where the learner decided again. */

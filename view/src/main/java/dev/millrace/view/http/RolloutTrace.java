@@ -138,18 +138,10 @@ final class RolloutTrace implements AutoCloseable {
         return Optional.of(new GroupTrace(
                 places.get(0).group(),
                 prompt(index, places.get(0)),
-                rollouts,
-                scores,
-                rewards,
-                trajectories,
-                entries,
-                steps,
-                outcomes,
-                letters(index, rolloutId),
+                new GroupTrace.Inputs(rollouts, scores, rewards, trajectories),
+                new GroupTrace.Decisions(entries, steps, outcomes, letters(index, rolloutId)),
                 List.of(),
-                "",
-                0,
-                0));
+                GroupTrace.Search.NONE));
     }
 
     private Optional<Found<PromptRequest>> prompt(RunIndex index, Places of) {

@@ -163,12 +163,12 @@ public final class RecordIndexer {
                         mark.get().newOffset(),
                         mark.get().letterPartition(),
                         mark.get().letterOffset());
-                if (mark.get().sourceTopic().equals(topics.rollouts())) {
+                if (mark.get().source().getTopic().equals(topics.rollouts())) {
                     statements.run(
                             "UPDATE rollout SET redriven = ? WHERE partition = ? AND offset = ?",
                             mark.get().newOffset(),
-                            mark.get().sourcePartition(),
-                            mark.get().sourceOffset());
+                            mark.get().source().getPartition(),
+                            mark.get().source().getOffset());
                 }
                 return true;
             }

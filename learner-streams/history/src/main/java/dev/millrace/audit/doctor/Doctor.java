@@ -44,7 +44,7 @@ public final class Doctor {
     public List<Finding> findings(Examination examination) {
         List<Finding> findings = new ArrayList<>();
         LedgerRules.ledger(examination.account().balance(), findings);
-        alarms(examination.alarms(), findings);
+        alarms(examination.observed().alarms(), findings);
         examination.offPolicy().ifPresent(diagnosis -> findings.addAll(offPolicy(diagnosis)));
         ProgressRules.progress(examination, findings);
         ProgressRules.strayVersion(examination, findings);
@@ -283,20 +283,21 @@ public final class Doctor {
                             "retention",
                             gap,
                             "raise topics.record_retention_ms, or export what is to be kept")));
-            if (!balance.copies().isEmpty()) {
+            if (!balance.unmatched().copies().isEmpty()) {
                 findings.add(
                         new Finding(
                                 Weight.NOTE,
                                 "copies",
-                                "records are on the log once more, and count once: " + reasons(balance.copies()),
+                                "records are on the log once more, and count once: "
+                                        + reasons(balance.unmatched().copies()),
                                 "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
             }
-            if (!balance.strays().isEmpty()) {
+            if (!balance.unmatched().strays().isEmpty()) {
                 findings.add(new Finding(
                         Weight.NOTE,
                         "strays",
                         "records name no place of the rollouts topic, and count for nothing: "
-                                + reasons(balance.strays()),
+                                + reasons(balance.unmatched().strays()),
                         "somebody else than the run's roles writes to these topics, or the topic was made again with fewer"
                                 + " partitions, which millrace repair tells"));
             }
@@ -314,7 +315,7 @@ public final class Doctor {
                                 all.deadLetteredInAll(), all.generated(), reasons(all.deadLettered())),
                         "millrace dead-letters list; replay puts them back once the cause is mended"));
             } else if (all.deadLetteredInAll() > 0
-                    || !balance.otherDeadLetters().isEmpty()) {
+                    || !balance.unmatched().otherDeadLetters().isEmpty()) {
                 findings.add(new Finding(
                         Weight.NOTE,
                         "refused",
@@ -323,7 +324,7 @@ public final class Doctor {
                                 Finding.count(all.deadLetteredInAll(), "rollout"),
                                 reasons(all.deadLettered()),
                                 Finding.count(
-                                        balance.otherDeadLetters().values().stream()
+                                        balance.unmatched().otherDeadLetters().values().stream()
                                                 .mapToLong(Long::longValue)
                                                 .sum(),
                                         "other record")),
@@ -378,18 +379,19 @@ public final class Doctor {
             long lastMs = steps.isEmpty()
                     ? Long.MIN_VALUE
                     : steps.get(steps.size() - 1).getFinishedAtMs();
-            if (alive && !steps.isEmpty() && examination.atMs() - lastMs > STALLED_MS) {
+            if (alive && !steps.isEmpty() && examination.observed().atMs() - lastMs > STALLED_MS) {
                 findings.add(new Finding(
                         Weight.SICK,
                         "progress",
                         Finding.say(
                                 "the last step, to version %d, was %,d s ago, and servers are up",
-                                steps.get(steps.size() - 1).getVersion(), (examination.atMs() - lastMs) / 1000),
+                                steps.get(steps.size() - 1).getVersion(),
+                                (examination.observed().atMs() - lastMs) / 1000),
                         waitsWhere(examination.tally())));
             }
             if (alive) {
                 examination.account().balance().oldestWaiting().stream()
-                        .filter(waiting -> examination.atMs() - waiting.sinceMs() > STALLED_MS)
+                        .filter(waiting -> examination.observed().atMs() - waiting.sinceMs() > STALLED_MS)
                         .forEach(waiting -> findings.add(new Finding(
                                 Weight.WEAK,
                                 "waiting",
@@ -397,15 +399,15 @@ public final class Doctor {
                                         "rollout %s has waited for %s for %,d s",
                                         waiting.rolloutId(),
                                         waiting.stage(),
-                                        (examination.atMs() - waiting.sinceMs()) / 1000),
+                                        (examination.observed().atMs() - waiting.sinceMs()) / 1000),
                                 "millrace trace " + waiting.rolloutId())));
             }
-            if (!examination.lags().isEmpty()) {
+            if (!examination.observed().lags().isEmpty()) {
                 findings.add(new Finding(
                         Weight.NOTE,
                         "lag",
                         "records behind: "
-                                + examination.lags().entrySet().stream()
+                                + examination.observed().lags().entrySet().stream()
                                         .sorted(Map.Entry.comparingByKey())
                                         .map(e -> Finding.say("%s %,d", e.getKey(), e.getValue()))
                                         .reduce((a, b) -> a + ", " + b)
@@ -415,13 +417,13 @@ public final class Doctor {
         }
 
         private static String waitsWhere(Tally all) {
-            if (all.waitingForStep() > 0) {
+            if (all.unfinished().waitingForStep() > 0) {
                 return "batches wait for the learner: is it up?";
             }
-            if (all.waitingForBatch() > all.waitingForScore()) {
+            if (all.unfinished().waitingForBatch() > all.unfinished().waitingForScore()) {
                 return "scored rollouts wait for their group or batch: is the topology up, and are groups complete?";
             }
-            return all.waitingForScore() > 0
+            return all.unfinished().waitingForScore() > 0
                     ? "rollouts wait for scores: is a scorer up?"
                     : "nothing is in flight: is a generator up, and admission?";
         }
@@ -449,8 +451,8 @@ public final class Doctor {
 
         static void serving(Examination examination, List<Finding> findings) {
             long newest = examination.newestVersion().orElse(0);
-            for (Serving server : examination.serving()) {
-                long silentMs = examination.atMs() - server.getHeartbeatMs();
+            for (Serving server : examination.observed().serving()) {
+                long silentMs = examination.observed().atMs() - server.getHeartbeatMs();
                 if (server.getLeft()) {
                     continue; // in order
                 }
@@ -479,8 +481,9 @@ public final class Doctor {
         }
 
         private static boolean isAlive(Examination examination) {
-            return examination.serving().stream()
-                    .anyMatch(server -> !server.getLeft() && examination.atMs() - server.getHeartbeatMs() < SILENT_MS);
+            return examination.observed().serving().stream()
+                    .anyMatch(server ->
+                            !server.getLeft() && examination.observed().atMs() - server.getHeartbeatMs() < SILENT_MS);
         }
 
         private static String lower(Serving server) {

@@ -17,45 +17,24 @@ import java.util.OptionalLong;
  *
  * @param epoch examined; older ones are in the ledger alone
  * @param account over all epochs
- * @param serving last record of each generator and scorer
  * @param newestVersion published; empty if none was
  * @param strayVersion farthest manifest that continues no chain
  * @param offPolicy diagnosis over the last steps; empty before the first
- * @param lags records left per role's consumer group
- * @param alarms known to the caller
- * @param atMs Unix milliseconds
+ * @param observed of the roles
  */
 public record Examination(
         int epoch,
         Account account,
-        List<Serving> serving,
         OptionalLong newestVersion,
         OptionalLong strayVersion,
         Optional<Diagnosis> offPolicy,
         HeldOut heldOut,
-        Map<String, Long> lags,
-        List<Alarm> alarms,
-        long atMs) {
-
-    public Examination {
-        serving = List.copyOf(serving);
-        alarms = List.copyOf(alarms);
-        lags = Map.copyOf(lags);
-    }
+        Observed observed) {
 
     /** Of records alone: nobody serves them, and nothing is known of versions and evaluations. */
     public static Examination recorded(int epoch, Account account, Optional<Diagnosis> offPolicy) {
         return new Examination(
-                epoch,
-                account,
-                List.of(),
-                OptionalLong.empty(),
-                OptionalLong.empty(),
-                offPolicy,
-                HeldOut.NONE,
-                Map.of(),
-                List.of(),
-                0);
+                epoch, account, OptionalLong.empty(), OptionalLong.empty(), offPolicy, HeldOut.NONE, Observed.NONE);
     }
 
     public List<TrainingStep> steps() {
@@ -65,6 +44,25 @@ public record Examination(
     /** Rollouts of the epoch, and records outside the run. */
     public Tally tally() {
         return account.balance().ofEpoch(epoch);
+    }
+
+    /**
+     * The roles at a moment.
+     *
+     * @param serving last record of each generator and scorer
+     * @param lags records left per role's consumer group
+     * @param alarms known to the caller
+     * @param atMs Unix milliseconds
+     */
+    public record Observed(List<Serving> serving, Map<String, Long> lags, List<Alarm> alarms, long atMs) {
+        /** Nobody serves. */
+        public static final Observed NONE = new Observed(List.of(), Map.of(), List.of(), 0);
+
+        public Observed {
+            serving = List.copyOf(serving);
+            alarms = List.copyOf(alarms);
+            lags = Map.copyOf(lags);
+        }
     }
 
     /**

@@ -127,7 +127,6 @@ public final class ExaminationReader {
             return new Examination(
                     records.run().epoch(),
                     account,
-                    List.copyOf(serving.values()),
                     newest,
                     stray,
                     diagnosis(
@@ -143,9 +142,7 @@ public final class ExaminationReader {
                                     .best()
                                     .map(best -> isKept(best.getVersion(), versions, cut))
                                     .orElse(true)),
-                    lags,
-                    alarms,
-                    clock.millis());
+                    new Examination.Observed(List.copyOf(serving.values()), lags, alarms, clock.millis()));
         }
     }
 

@@ -11,9 +11,7 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven redriven rollouts; their first records are in no tally
- * @param copies duplicate records by topic without prefix; of trajectories, those decided as new
- * @param strays by topic without prefix: decisions and scores that name no rollout record
- * @param otherDeadLetters refused and not redriven records that are no rollouts, by topic
+ * @param unmatched records that no tally counts
  * @param oldestWaiting longest wait of each stage
  * @param contradictions records accounted for twice or missing, as sentences; at most {@value
  *     Ledger#NAMED_CONTRADICTIONS}
@@ -23,9 +21,7 @@ import java.util.TreeMap;
 public record Balance(
         SortedMap<RolloutOrigin, Tally> byOrigin,
         long redriven,
-        Map<String, Long> copies,
-        Map<String, Long> strays,
-        Map<String, Long> otherDeadLetters,
+        Unmatched unmatched,
         List<OldestPending> oldestWaiting,
         List<String> contradictions,
         long contradictionCount,
@@ -33,9 +29,6 @@ public record Balance(
 
     public Balance {
         byOrigin = Collections.unmodifiableSortedMap(new TreeMap<>(byOrigin));
-        copies = new TreeMap<>(copies);
-        strays = new TreeMap<>(strays);
-        otherDeadLetters = new TreeMap<>(otherDeadLetters);
         oldestWaiting = List.copyOf(oldestWaiting);
         contradictions = List.copyOf(contradictions);
         gaps = List.copyOf(gaps);
@@ -57,6 +50,22 @@ public record Balance(
     /** True if every rollout is accounted for exactly once, as far as the log goes back. */
     public boolean addsUp() {
         return contradictionCount == 0 && all().addsUp();
+    }
+
+    /**
+     * Records that no tally counts, by topic.
+     *
+     * @param copies duplicate records by topic without prefix; of trajectories, those decided as new
+     * @param strays by topic without prefix: decisions and scores that name no rollout record
+     * @param otherDeadLetters refused and not redriven records that are no rollouts
+     */
+    public record Unmatched(Map<String, Long> copies, Map<String, Long> strays, Map<String, Long> otherDeadLetters) {
+
+        public Unmatched {
+            copies = new TreeMap<>(copies);
+            strays = new TreeMap<>(strays);
+            otherDeadLetters = new TreeMap<>(otherDeadLetters);
+        }
     }
 
     /**

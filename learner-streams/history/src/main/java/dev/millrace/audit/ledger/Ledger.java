@@ -300,9 +300,7 @@ public final class Ledger {
         return new Balance(
                 tallies,
                 redriven,
-                copies,
-                strays,
-                otherDeadLetters,
+                new Balance.Unmatched(copies, strays, otherDeadLetters),
                 List.copyOf(oldest.values()),
                 contradictions.stream().map(this::sentence).toList(),
                 contradictionCount,
@@ -316,11 +314,12 @@ public final class Ledger {
                 ends.counts(Kind.MASKED, counter.byEnd),
                 ends.counts(Kind.DROPPED, counter.byEnd),
                 ends.counts(Kind.DEAD_LETTERED, counter.byEnd),
-                counter.unscored,
-                counter.scored,
-                counter.byEnd[RolloutEnds.BATCHED],
-                counter.untold,
-                counter.superseded);
+                new Tally.Unfinished(
+                        counter.unscored,
+                        counter.scored,
+                        counter.byEnd[RolloutEnds.BATCHED],
+                        counter.untold,
+                        counter.superseded));
     }
 
     private String sentence(Contradiction contradiction) {

@@ -247,10 +247,10 @@ public final class LedgerReader {
         }
 
         private void redriven(RedriveMark mark) {
-            if (mark.sourceTopic().equals(topics.rollouts())) {
-                ledger.redriven(mark.sourcePartition(), mark.sourceOffset(), mark.newOffset());
+            if (mark.source().getTopic().equals(topics.rollouts())) {
+                ledger.redriven(mark.source().getPartition(), mark.source().getOffset(), mark.newOffset());
             } else {
-                ledger.otherRedriven(mark.sourceTopic());
+                ledger.otherRedriven(mark.source().getTopic());
                 RolloutPlace.parse(mark.rolloutPlace())
                         .ifPresent(place -> ledger.trajectoryRedriven(place.partition(), place.offset()));
             }

@@ -12,11 +12,7 @@ import java.util.TreeMap;
  * @param masked in a trained batch without one, by the stage that masked its last
  * @param dropped before a batch, by reason
  * @param deadLettered and not redriven, by reason
- * @param waitingForScore unscored
- * @param waitingForBatch scored
- * @param waitingForStep in an untrained batch
- * @param untold older than the kept decisions, and undecided
- * @param superseded in flight when a later epoch began
+ * @param unfinished without an end on the log
  */
 public record Tally(
         long generated,
@@ -24,13 +20,31 @@ public record Tally(
         Map<String, Long> masked,
         Map<String, Long> dropped,
         Map<String, Long> deadLettered,
-        long waitingForScore,
-        long waitingForBatch,
-        long waitingForStep,
-        long untold,
-        long superseded) {
+        Unfinished unfinished) {
 
-    public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0, 0);
+    public static final Tally NONE = new Tally(0, 0, Map.of(), Map.of(), Map.of(), new Unfinished(0, 0, 0, 0, 0));
+
+    /**
+     * Rollouts without an end.
+     *
+     * @param waitingForScore unscored
+     * @param waitingForBatch scored
+     * @param waitingForStep in an untrained batch
+     * @param untold older than the kept decisions, and undecided
+     * @param superseded in flight when a later epoch began
+     */
+    public record Unfinished(
+            long waitingForScore, long waitingForBatch, long waitingForStep, long untold, long superseded) {
+
+        private Unfinished plus(Unfinished other) {
+            return new Unfinished(
+                    waitingForScore + other.waitingForScore,
+                    waitingForBatch + other.waitingForBatch,
+                    waitingForStep + other.waitingForStep,
+                    untold + other.untold,
+                    superseded + other.superseded);
+        }
+    }
 
     public Tally {
         masked = new TreeMap<>(masked);
@@ -51,7 +65,7 @@ public record Tally(
     }
 
     public long inFlight() {
-        return waitingForScore + waitingForBatch + waitingForStep;
+        return unfinished.waitingForScore() + unfinished.waitingForBatch() + unfinished.waitingForStep();
     }
 
     public Tally plus(Tally other) {
@@ -61,16 +75,18 @@ public record Tally(
                 merged(masked, other.masked),
                 merged(dropped, other.dropped),
                 merged(deadLettered, other.deadLettered),
-                waitingForScore + other.waitingForScore,
-                waitingForBatch + other.waitingForBatch,
-                waitingForStep + other.waitingForStep,
-                untold + other.untold,
-                superseded + other.superseded);
+                unfinished.plus(other.unfinished));
     }
 
     public boolean addsUp() {
         return generated
-                == trained + maskedInAll() + droppedInAll() + deadLetteredInAll() + inFlight() + untold + superseded;
+                == trained
+                        + maskedInAll()
+                        + droppedInAll()
+                        + deadLetteredInAll()
+                        + inFlight()
+                        + unfinished.untold()
+                        + unfinished.superseded();
     }
 
     private static Map<String, Long> merged(Map<String, Long> one, Map<String, Long> other) {

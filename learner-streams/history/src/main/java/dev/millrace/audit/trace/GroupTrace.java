@@ -16,56 +16,93 @@ import java.util.function.Function;
 /**
  * Records of a group's rollouts, or of one; lists in log order.
  *
- * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
  * @param copies positions of equal records
- * @param newestGroup released last; empty if none was
- * @param recordsRead by the search
- * @param bytesRead keys and values, uncompressed
  */
 public record GroupTrace(
         String groupId,
         Optional<Found<PromptRequest>> prompt,
-        List<Found<Rollout>> rollouts,
-        List<Found<Score>> scores,
-        List<Found<Reward>> rewards,
-        List<Found<Trajectory>> trajectories,
-        List<FoundEntry> entries,
-        List<Found<TrainingStep>> steps,
-        List<Found<Outcome>> outcomes,
-        List<FoundDeadLetter> letters,
+        Inputs inputs,
+        Decisions decisions,
         List<String> copies,
-        String newestGroup,
-        long recordsRead,
-        long bytesRead) {
+        Search search) {
 
     public GroupTrace {
-        rollouts = List.copyOf(rollouts);
-        scores = List.copyOf(scores);
-        rewards = List.copyOf(rewards);
-        trajectories = List.copyOf(trajectories);
-        entries = List.copyOf(entries);
-        steps = List.copyOf(steps);
-        outcomes = List.copyOf(outcomes);
-        letters = List.copyOf(letters);
         copies = List.copyOf(copies);
+    }
+
+    /**
+     * Records of which batches are made.
+     *
+     * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
+     */
+    public record Inputs(
+            List<Found<Rollout>> rollouts,
+            List<Found<Score>> scores,
+            List<Found<Reward>> rewards,
+            List<Found<Trajectory>> trajectories) {
+
+        public Inputs {
+            rollouts = List.copyOf(rollouts);
+            scores = List.copyOf(scores);
+            rewards = List.copyOf(rewards);
+            trajectories = List.copyOf(trajectories);
+        }
+    }
+
+    /** Records of what became of them. */
+    public record Decisions(
+            List<FoundEntry> entries,
+            List<Found<TrainingStep>> steps,
+            List<Found<Outcome>> outcomes,
+            List<FoundDeadLetter> letters) {
+
+        public Decisions {
+            entries = List.copyOf(entries);
+            steps = List.copyOf(steps);
+            outcomes = List.copyOf(outcomes);
+            letters = List.copyOf(letters);
+        }
+    }
+
+    /**
+     * How the records were found.
+     *
+     * @param newestGroup released last; empty if none was
+     * @param bytesRead keys and values, uncompressed
+     */
+    public record Search(String newestGroup, long recordsRead, long bytesRead) {
+        /** By an index. */
+        public static final Search NONE = new Search("", 0, 0);
     }
 
     public GroupTrace of(String rolloutId) {
         return new GroupTrace(
                 groupId,
                 prompt,
-                only(rolloutId, rollouts, found -> found.value().getRolloutId()),
-                only(rolloutId, scores, found -> found.value().getRolloutId()),
-                only(rolloutId, rewards, found -> found.value().getRolloutId()),
-                only(rolloutId, trajectories, found -> found.value().getRolloutId()),
-                only(rolloutId, entries, found -> found.entry().getRolloutId()),
-                steps,
-                only(rolloutId, outcomes, found -> found.value().getRolloutId()),
-                only(rolloutId, letters, found -> found.letter().rolloutId()),
+                new Inputs(
+                        only(rolloutId, inputs.rollouts, found -> found.value().getRolloutId()),
+                        only(rolloutId, inputs.scores, found -> found.value().getRolloutId()),
+                        only(rolloutId, inputs.rewards, found -> found.value().getRolloutId()),
+                        only(
+                                rolloutId,
+                                inputs.trajectories,
+                                found -> found.value().getRolloutId())),
+                new Decisions(
+                        only(
+                                rolloutId,
+                                decisions.entries,
+                                found -> found.entry().getRolloutId()),
+                        decisions.steps,
+                        only(
+                                rolloutId,
+                                decisions.outcomes,
+                                found -> found.value().getRolloutId()),
+                        only(
+                                rolloutId,
+                                decisions.letters,
+                                found -> found.letter().rolloutId())),
                 copies,
-                newestGroup,
-                recordsRead,
-                bytesRead);
+                search);
     }
 
     private static <T> List<T> only(String rolloutId, List<T> all, Function<T, String> id) {
@@ -73,12 +110,15 @@ public record GroupTrace(
     }
 
     public boolean isEmpty() {
-        return rollouts.isEmpty() && outcomes.isEmpty() && letters.isEmpty() && entries.isEmpty();
+        return inputs.rollouts.isEmpty()
+                && decisions.outcomes.isEmpty()
+                && decisions.letters.isEmpty()
+                && decisions.entries.isEmpty();
     }
 
     /** The step on the entry's batch. */
     public Optional<TrainingStep> stepOf(FoundEntry entry) {
-        return steps.stream()
+        return decisions.steps.stream()
                 .map(Found::value)
                 .filter(step -> step.getEpoch() == entry.batch().value().getEpoch()
                         && step.getBatchId() == entry.batch().value().getBatchId())

@@ -6,6 +6,7 @@ import dev.millrace.log.scan.ClusterScan;
 import dev.millrace.log.scan.ConsistentCut;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
+import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.rollout.RefusalReason;
@@ -182,15 +183,12 @@ public final class Redrive {
                 out.send(new RedriveMark(
                                 letter.partition(),
                                 letter.offset(),
-                                letter.sourceTopic(),
-                                letter.sourcePartition(),
-                                letter.sourceOffset(),
+                                new LogCoordinates(
+                                        letter.sourceTopic(), letter.sourcePartition(), letter.sourceOffset()),
                                 offset(future),
                                 samples(letter, record),
                                 rolloutPlace(letter, record),
-                                letter.rolloutId(),
-                                letter.runId(),
-                                letter.epoch())
+                                new RedriveMark.Subject(letter.rolloutId(), letter.runId(), letter.epoch()))
                         .record(connection.topics().deadLetters(), record.key()));
             });
         }

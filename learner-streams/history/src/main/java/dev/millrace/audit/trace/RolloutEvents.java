@@ -48,13 +48,13 @@ public final class RolloutEvents {
 
     public List<RolloutEvent> inOrder() {
         trace.prompt().ifPresent(this::released);
-        trace.rollouts().forEach(this::sampled);
-        trace.scores().forEach(this::scored);
-        trace.rewards().forEach(this::rewarded);
-        trace.trajectories().forEach(this::joined);
-        trace.entries().forEach(this::batched);
-        trace.outcomes().forEach(this::dropped);
-        trace.letters().forEach(this::refused);
+        trace.inputs().rollouts().forEach(this::sampled);
+        trace.inputs().scores().forEach(this::scored);
+        trace.inputs().rewards().forEach(this::rewarded);
+        trace.inputs().trajectories().forEach(this::joined);
+        trace.decisions().entries().forEach(this::batched);
+        trace.decisions().outcomes().forEach(this::dropped);
+        trace.decisions().letters().forEach(this::refused);
         events.sort(Comparator.comparingLong(RolloutEvent::timeMs)); // stable sort: equal times stay in pipeline order
         return events;
     }
@@ -214,7 +214,7 @@ public final class RolloutEvents {
     private void batched(FoundEntry found) {
         BatchEntry entry = found.entry();
         LearnerBatch batch = found.batch().value();
-        Optional<Trajectory> trajectory = trace.trajectories().stream()
+        Optional<Trajectory> trajectory = trace.inputs().trajectories().stream()
                 .filter(it -> it.isAt(entry.getPartition(), entry.getOffset()))
                 .map(Found::value)
                 .findFirst();
@@ -255,7 +255,7 @@ public final class RolloutEvents {
     }
 
     private void trained(TrainingStep step, StepEntry word) {
-        Found<TrainingStep> found = trace.steps().stream()
+        Found<TrainingStep> found = trace.decisions().steps().stream()
                 .filter(it -> it.value().equals(step))
                 .findFirst()
                 .orElseThrow();

@@ -20,15 +20,16 @@ public record RolloutStatus(String word, String detail) {
      */
     public static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
         RolloutStatus found = of(trace, prefix);
-        boolean isOfOlderEpoch = !trace.rollouts().isEmpty()
-                && trace.rollouts().stream().allMatch(rollout -> rollout.value().getEpoch() < epoch);
+        boolean isOfOlderEpoch = !trace.inputs().rollouts().isEmpty()
+                && trace.inputs().rollouts().stream()
+                        .allMatch(rollout -> rollout.value().getEpoch() < epoch);
         return isOfOlderEpoch && found.word.equals(IN_FLIGHT)
                 ? new RolloutStatus("superseded", found.detail + ", and the run has moved on to epoch " + epoch)
                 : found;
     }
 
     private static RolloutStatus of(GroupTrace trace, String prefix) {
-        for (FoundEntry found : trace.entries()) {
+        for (FoundEntry found : trace.decisions().entries()) {
             String batch = "batch " + found.batchId();
             Optional<TrainingStep> step = trace.stepOf(found);
             if (step.isEmpty()) {
@@ -41,7 +42,7 @@ public record RolloutStatus(String word, String detail) {
                     : new RolloutStatus(
                             "masked", batch + (word.getMaskedBy() == null ? "" : ", by " + word.getMaskedBy()));
         }
-        Optional<Outcome> outcome = trace.outcomes().stream()
+        Optional<Outcome> outcome = trace.decisions().outcomes().stream()
                 .map(Found::value)
                 .filter(it -> it.getSource().getTopic().equals(prefix + "rollouts")
                         && !it.getReason().equals("duplicate"))
@@ -49,7 +50,7 @@ public record RolloutStatus(String word, String detail) {
         if (outcome.isPresent()) {
             return new RolloutStatus("dropped", outcome.get().getReason());
         }
-        Optional<FoundDeadLetter> letter = trace.letters().stream()
+        Optional<FoundDeadLetter> letter = trace.decisions().letters().stream()
                 .filter(it -> it.newOffset() < 0
                         && (it.letter().sourceTopic().equals(prefix + "rollouts")
                                 || it.letter().sourceTopic().equals(prefix + "trajectories")))
@@ -57,11 +58,11 @@ public record RolloutStatus(String word, String detail) {
         if (letter.isPresent()) {
             return new RolloutStatus("refused", letter.get().letter().reason());
         }
-        if (!trace.trajectories().isEmpty()) {
+        if (!trace.inputs().trajectories().isEmpty()) {
             return new RolloutStatus(IN_FLIGHT, "joined; waits for its group or batch");
         }
         return new RolloutStatus(
-                IN_FLIGHT, trace.scores().isEmpty() ? "waits for a score" : "scored; waits to be joined");
+                IN_FLIGHT, trace.inputs().scores().isEmpty() ? "waits for a score" : "scored; waits to be joined");
     }
 
     @Override

@@ -663,20 +663,16 @@ public final class Tracer {
             return new GroupTrace(
                     groupId,
                     prompt,
-                    rollouts,
-                    scores,
-                    rewards,
-                    trajectories,
-                    entries,
-                    steps,
-                    outcomes,
-                    letters.stream()
-                            .map(letter -> new FoundDeadLetter(letter, newOffset(letter)))
-                            .toList(),
+                    new GroupTrace.Inputs(rollouts, scores, rewards, trajectories),
+                    new GroupTrace.Decisions(
+                            entries,
+                            steps,
+                            outcomes,
+                            letters.stream()
+                                    .map(letter -> new FoundDeadLetter(letter, newOffset(letter)))
+                                    .toList()),
                     copies,
-                    newestGroup,
-                    scan.records(),
-                    scan.bytes());
+                    new GroupTrace.Search(newestGroup, scan.records(), scan.bytes()));
         }
     }
 }

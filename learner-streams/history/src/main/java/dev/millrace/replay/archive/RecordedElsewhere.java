@@ -116,7 +116,12 @@ public final class RecordedElsewhere {
         StageFacts facts = RecordedFacts.of(undecided, members, NOTED);
         Decision decision = algorithm.decide(facts);
         LearnerBatch batch = DecidedBatch.of(
-                run, batches, assembledAtMs, step, entries, List.of(choice(facts)), facts, decision, false);
+                new DecidedBatch.Assembly(run, batches, assembledAtMs, step),
+                entries,
+                List.of(choice(facts)),
+                facts,
+                decision,
+                false);
         archive.add(topics.batches(), run.policyId(), LearnerBatch.class, batch, assembledAtMs);
         archive.add(
                 topics.trainingLog(),

@@ -78,30 +78,60 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
             new Figure<>(
                     "kl_to_recorded",
                     "KL to the recorded policy of the same version (k2, recorded tokens)",
-                    VariantStep::klToRecorded),
+                    step -> step.estimates().klToRecorded()),
             new Figure<>("distance", "distance of the weights from the recorded ones (L2)", VariantStep::distance),
-            new Figure<>("ess_ratio", "ESS ratio, raw weights, as decided", VariantStep::essRatio),
-            new Figure<>("second_moment", "second moment before its mask (M2), as decided", VariantStep::secondMoment),
-            new Figure<>("grad_norm", "gradient norm before clipping", VariantStep::gradNorm),
             new Figure<>(
-                    "clip_fraction", "tokens whose ratio the objective clipped (share)", VariantStep::clipFraction),
-            new Figure<>("loss", "loss", VariantStep::loss),
-            new Figure<>("learning_rate", "learning rate, all controls included", VariantStep::learningRate),
-            new Figure<>("tokens_trained", "tokens trained on", step -> step.tokensTrained()),
+                    "ess_ratio",
+                    "ESS ratio, raw weights, as decided",
+                    step -> step.update().essRatio()),
+            new Figure<>(
+                    "second_moment",
+                    "second moment before its mask (M2), as decided",
+                    step -> step.update().secondMoment()),
+            new Figure<>(
+                    "grad_norm",
+                    "gradient norm before clipping",
+                    step -> step.update().gradNorm()),
+            new Figure<>(
+                    "clip_fraction",
+                    "tokens whose ratio the objective clipped (share)",
+                    step -> step.update().clipFraction()),
+            new Figure<>("loss", "loss", step -> step.update().loss()),
+            new Figure<>(
+                    "learning_rate",
+                    "learning rate, all controls included",
+                    step -> step.update().learningRate()),
+            new Figure<>(
+                    "tokens_trained", "tokens trained on", step -> step.update().tokensTrained()),
             new Figure<>(
                     "reward_estimate",
                     "reward of this policy, estimated from the batch by importance weights",
-                    VariantStep::rewardEstimate),
-            new Figure<>("estimate_ess", "ESS ratio of that estimate", VariantStep::estimateEss));
+                    step -> step.estimates().reward()),
+            new Figure<>(
+                    "estimate_ess",
+                    "ESS ratio of that estimate",
+                    step -> step.estimates().ess()));
 
     static final List<Figure<VariantGradient>> GRADIENT = List.of(
             new Figure<>("cosine_to_reference", "cosine to the on-policy gradient", VariantGradient::cosineToReference),
-            new Figure<>("sga_progress", "SGA progress, share of the true gradient's", VariantGradient::sgaProgress),
-            new Figure<>("alignment", "alignment <g, g'> / |g|^2", VariantGradient::alignment),
+            new Figure<>(
+                    "sga_progress",
+                    "SGA progress, share of the true gradient's",
+                    gradient -> gradient.sga().progress()),
+            new Figure<>(
+                    "alignment",
+                    "alignment <g, g'> / |g|^2",
+                    gradient -> gradient.sga().alignment()),
             new Figure<>("cosine_to_update", "cosine to the recorded update", VariantGradient::cosineToUpdate),
             new Figure<>("norm", "gradient norm", VariantGradient::norm),
-            new Figure<>("signal", "signal: squared norm less noise", VariantGradient::signal),
-            new Figure<>("noise", "noise: variance of the gradient", VariantGradient::noise),
+            new Figure<>(
+                    "signal",
+                    "signal: squared norm less noise",
+                    gradient -> gradient.sga().signal()),
+            new Figure<>(
+                    "noise",
+                    "noise: variance of the gradient",
+                    gradient -> gradient.sga().noise()),
             new Figure<>("ess_ratio", "ESS ratio, raw weights", VariantGradient::essRatio),
             new Figure<>("step_scale", "factor on the step", VariantGradient::stepScale),
             new Figure<>("tokens_trained", "tokens trained on", gradient -> gradient.tokensTrained()));

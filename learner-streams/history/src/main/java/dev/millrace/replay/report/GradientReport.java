@@ -103,11 +103,14 @@ public final class GradientReport {
                 Column.text("variant", c -> found.names().get(c)),
                 Column.significant("cosine on-policy", 3, c -> found.mean(c, VariantGradient::cosineToReference)),
                 Column.significant("cosine to update", 3, c -> found.mean(c, VariantGradient::cosineToUpdate)),
-                Column.significant("SGA progress", 3, c -> found.mean(c, VariantGradient::sgaProgress)),
+                Column.significant(
+                        "SGA progress",
+                        3,
+                        c -> found.mean(c, gradient -> gradient.sga().progress())),
                 Column.significant("norm", 3, c -> found.mean(c, VariantGradient::norm)),
                 Column.significant("noise / norm^2", 3, c -> {
                     double power = found.mean(c, gradient -> gradient.norm() * gradient.norm());
-                    return power > 0 ? found.mean(c, VariantGradient::noise) / power : Double.NaN;
+                    return power > 0 ? found.mean(c, gradient -> gradient.sga().noise()) / power : Double.NaN;
                 }),
                 Column.significant("ESS", 3, c -> found.mean(c, VariantGradient::essRatio)));
     }

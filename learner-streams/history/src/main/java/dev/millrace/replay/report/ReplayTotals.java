@@ -131,9 +131,9 @@ public final class ReplayTotals {
             notAsTrained += rescored.isAsTrained().filter(same -> !same).isPresent() ? 1 : 0;
         });
         Point point = new Point(names.size());
-        point.batch = step.batchId();
-        point.reward = step.reward();
-        point.staleness = step.stalenessMean();
+        point.batch = step.batch().id();
+        point.reward = step.batch().reward();
+        point.staleness = step.batch().stalenessMean();
         point.steps = 1;
         for (int a = 0; a < names.size(); a++) {
             DecidedFigures figures = step.figures().get(a);
@@ -159,7 +159,7 @@ public final class ReplayTotals {
                 total.causes.merge(diagnosis.cause(), 1, Integer::sum);
                 if (total.first == null && diagnosis.cause() != Cause.NONE) {
                     total.first = diagnosis;
-                    total.firstAt = step.batchId();
+                    total.firstAt = step.batch().id();
                 }
             });
         }

@@ -158,10 +158,19 @@ public final class RetrainReport {
                 Column.significant(
                         "mean ESS",
                         3,
-                        c -> found.mean(
-                                one -> one.mean(c, step -> step.tokensTrained() == 0 ? Double.NaN : step.essRatio()))),
-                Column.significant("mean |grad|", 3, c -> found.mean(one -> one.mean(c, VariantStep::gradNorm))),
-                Column.significant("last KL to recorded", 3, c -> found.first().last(c, VariantStep::klToRecorded)),
+                        c -> found.mean(one -> one.mean(
+                                c,
+                                step -> step.update().tokensTrained() == 0
+                                        ? Double.NaN
+                                        : step.update().essRatio()))),
+                Column.significant(
+                        "mean |grad|",
+                        3,
+                        c -> found.mean(one -> one.mean(c, step -> step.update().gradNorm()))),
+                Column.significant(
+                        "last KL to recorded",
+                        3,
+                        c -> found.first().last(c, step -> step.estimates().klToRecorded())),
                 Column.significant("last distance", 3, c -> found.mean(one -> one.last(c, VariantStep::distance))),
                 Column.countWhereKnown("starved", c -> starved(found, c)));
     }
@@ -174,7 +183,9 @@ public final class RetrainReport {
                 .toList();
         return steps.isEmpty()
                 ? null
-                : steps.stream().filter(step -> step.tokensTrained() == 0).count();
+                : steps.stream()
+                        .filter(step -> step.update().tokensTrained() == 0)
+                        .count();
     }
 
     private static List<Chart> tried(RetrainSeeds found) {
@@ -344,7 +355,7 @@ public final class RetrainReport {
                         + (found.steps().stream()
                                         .flatMap(step -> step.variants().get(variant).stream())
                                         .reduce((first, last) -> last)
-                                        .filter(last -> last.tokensTrained() == 0)
+                                        .filter(last -> last.update().tokensTrained() == 0)
                                         .isPresent()
                                 ? "no token was left to train on, and "
                                 : "")

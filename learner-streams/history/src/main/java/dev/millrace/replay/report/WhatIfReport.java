@@ -77,12 +77,14 @@ public final class WhatIfReport {
     private static List<Column<StepUnder>> stepColumns() {
         List<Column<StepUnder>> columns = Figure.columns(
                 List.of(
-                        Column.count("batch", row -> row.step().batchId()),
-                        Column.count("version", row -> row.step().version()),
-                        Column.count("assembled_at_ms", row -> row.step().assembledAtMs()),
-                        Column.significant("reward", 6, row -> row.step().reward()),
+                        Column.count("batch", row -> row.step().batch().id()),
+                        Column.count("version", row -> row.step().batch().version()),
+                        Column.count(
+                                "assembled_at_ms", row -> row.step().batch().assembledAtMs()),
                         Column.significant(
-                                "staleness_mean", 6, row -> row.step().stalenessMean()),
+                                "reward", 6, row -> row.step().batch().reward()),
+                        Column.significant(
+                                "staleness_mean", 6, row -> row.step().batch().stalenessMean()),
                         Column.text("as_recorded", row -> row.step().isAsRecorded()),
                         Column.text("corrections", StepUnder::name),
                         Column.count("tokens", row -> row.figures().tokens().of()),

@@ -169,11 +169,11 @@ public final class PatchTrial {
         }
 
         void add(ReplayedStep step) {
-            first = first < 0 ? step.batchId() : first;
-            last = step.batchId();
+            first = first < 0 ? step.batch().id() : first;
+            last = step.batch().id();
             steps++;
             rollouts += step.figures().get(0).sequences().of();
-            staleness += step.stalenessMean();
+            staleness += step.batch().stalenessMean();
             notAsRecorded += step.isAsRecorded() ? 0 : 1;
             for (int a = 0; a < sums.size(); a++) {
                 sums.get(a).add(step, a, isGuarded(a, step.facts().get(a)));
@@ -197,14 +197,9 @@ public final class PatchTrial {
             return new Trial(
                     cause,
                     limit,
-                    steps,
-                    rollouts,
-                    first,
-                    last,
-                    steps == 0 ? 0 : staleness / steps,
+                    new Trial.Batches(steps, rollouts, first, last, steps == 0 ? 0 : staleness / steps, notAsRecorded),
                     seconds,
                     isCut,
-                    notAsRecorded,
                     courses.get(0),
                     courses.subList(1, courses.size()));
         }

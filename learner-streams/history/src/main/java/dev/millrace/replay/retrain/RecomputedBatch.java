@@ -8,7 +8,6 @@ import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.stages.DecidedBatch;
 import dev.millrace.stages.RecordedFacts;
 import java.util.ArrayList;
@@ -39,15 +38,7 @@ final class RecomputedBatch {
             members.add(member(batch.getEntries().get(s), trajectories.get(s)));
         }
         LearnerBatch decided = DecidedBatch.of(
-                new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
-                batch.getBatchId(),
-                batch.getAssembledAtMs(),
-                batch.getAssembledVersion(),
-                members,
-                List.of(),
-                facts,
-                algorithm.decide(facts),
-                false);
+                DecidedBatch.Assembly.of(batch), members, List.of(), facts, algorithm.decide(facts), false);
         return TrainingBatch.of(decided, trajectories);
     }
 

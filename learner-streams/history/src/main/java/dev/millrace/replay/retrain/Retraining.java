@@ -188,21 +188,14 @@ public final class Retraining {
     }
 
     private static VariantStep measured(VariantStep step, boolean isRecordedKnown, double distance) {
+        VariantStep.Estimates known = step.estimates();
         return new VariantStep(
                 step.isAsRecorded(),
                 step.weightsSha256(),
-                step.loss(),
-                step.gradNorm(),
-                step.clipFraction(),
-                step.essRatio(),
-                step.secondMoment(),
-                step.learningRate(),
-                step.tokensTrained(),
+                step.update(),
                 step.batchReward(),
                 step.rolloutsAsRecorded(),
-                isRecordedKnown ? step.klToRecorded() : Double.NaN,
-                step.rewardEstimate(),
-                step.estimateEss(),
+                isRecordedKnown ? known : new VariantStep.Estimates(Double.NaN, known.reward(), known.ess()),
                 distance);
     }
 
@@ -357,9 +350,6 @@ public final class Retraining {
         private ControlState controls;
         private String sha256;
 
-        /** Its policy's figures of a batch before the step. */
-        private record Judged(double kl, double reward, double ess) {}
-
         /**
          * @param isRecorded has the run's corrections
          * @param weights copied
@@ -410,7 +400,8 @@ public final class Retraining {
         VariantStep take(RecordedStep step, boolean startsAsRecorded, float[] own, float[] recorded) {
             TrainingBatch batch = batch(step.batch());
             // estimated reward of this policy on the recorded rollouts
-            Judged judged = judge(rewards.isPresent() && rollouts.isEmpty() ? batch : step.batch(), own, recorded);
+            VariantStep.Estimates judged =
+                    judge(rewards.isPresent() && rollouts.isEmpty() ? batch : step.batch(), own, recorded);
             optimizer.departFromRecord(!startsAsRecorded && rollouts.isEmpty());
             StepReport report = optimizer.train(batch, step.from(), controls, weights, adamW);
             report.failure().ifPresent(why -> {
@@ -423,19 +414,18 @@ public final class Retraining {
             return new VariantStep(
                     sha256.equals(step.made().getWeights().getSha256()),
                     sha256,
-                    metrics.orNaN(StepMetric.LOSS),
-                    metrics.orNaN(StepMetric.GRAD_NORM),
-                    // the objective's own if it clips
-                    metrics.byName().getOrDefault(StepMetric.CLIP_FRACTION.key(), Double.NaN),
-                    report.figures().essRatio(),
-                    report.figures().secondMoment(),
-                    report.learningRate(),
-                    report.tokensTrained(),
+                    new VariantStep.Update(
+                            metrics.orNaN(StepMetric.LOSS),
+                            metrics.orNaN(StepMetric.GRAD_NORM),
+                            // the objective's own if it clips
+                            metrics.byName().getOrDefault(StepMetric.CLIP_FRACTION.key(), Double.NaN),
+                            report.figures().essRatio(),
+                            report.figures().secondMoment(),
+                            report.learningRate(),
+                            report.tokensTrained()),
                     batch.meanReward(),
                     asRecorded(step.batch(), batch),
-                    judged.kl(),
-                    judged.reward(),
-                    judged.ess(),
+                    judged,
                     Double.NaN);
         }
 
@@ -466,7 +456,8 @@ public final class Retraining {
                     .count();
         }
 
-        private static Judged judge(TrainingBatch batch, float[] own, float[] recorded) {
+        /** Its policy's figures of a batch before the step. */
+        private static VariantStep.Estimates judge(TrainingBatch batch, float[] own, float[] recorded) {
             int members = batch.members().size();
             double[] logWeights = new double[members];
             double kl = 0;
@@ -484,7 +475,7 @@ public final class Retraining {
                 }
             }
             if (tokens == 0) {
-                return new Judged(Double.NaN, Double.NaN, Double.NaN);
+                return new VariantStep.Estimates(Double.NaN, Double.NaN, Double.NaN);
             }
             double largest =
                     Arrays.stream(logWeights).max().orElseThrow(); // a common factor does not change the estimate
@@ -495,7 +486,7 @@ public final class Retraining {
                 sum += weight;
                 rewards += weight * batch.members().get(s).entry().getReward();
             }
-            return new Judged(
+            return new VariantStep.Estimates(
                     kl / tokens,
                     rewards / sum,
                     EffectiveSampleSize.ofRaw(logWeights).ratio());

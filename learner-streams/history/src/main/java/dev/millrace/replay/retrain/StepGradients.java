@@ -237,10 +237,7 @@ public final class StepGradients {
                 norm,
                 Directions.cosine(descent, update),
                 cosine,
-                of.signal(),
-                of.noise(),
-                alignment,
-                progress,
+                new VariantGradient.Sga(of.signal(), of.noise(), alignment, progress),
                 of.tokensTrained(),
                 of.essRatio().orElse(Double.NaN),
                 of.stepScale());

@@ -9,27 +9,18 @@ import java.util.Optional;
  * Result of trying patches on the last batches.
  *
  * @param cause addressed by the patches
- * @param steps batches decided again
- * @param firstBatch -1 if there is none
- * @param stalenessMean recorded, in versions over trainable tokens
+ * @param batches decided again
  * @param seconds taken
  * @param isCut the time limit ended it early
- * @param notAsRecorded batches that the run's own algorithm does not reproduce; their patches are not compared with
- *     the real run
  * @param recorded the recorded course
  * @param patched one per patch
  */
 public record Trial(
         Cause cause,
         TrialLimit limit,
-        long steps,
-        long rollouts,
-        long firstBatch,
-        long lastBatch,
-        double stalenessMean,
+        Batches batches,
         double seconds,
         boolean isCut,
-        long notAsRecorded,
         TrialCourse recorded,
         List<TrialCourse> patched) {
     public Trial {
@@ -44,12 +35,22 @@ public record Trial(
         if (cause == Cause.LENGTH_SURGE) {
             return course.guardedSteps() > 0 && recorded.guardedSteps() == 0;
         }
-        return steps > 0
+        return batches.count() > 0
                 && course.diagnoses().last().isPresent()
                 && !course.endsWith(cause)
                 && course.diagnoses().last().get().branches().stream()
                         .noneMatch(branch -> branch.cause().compareTo(cause) < 0 && !recorded.endsWith(branch.cause()));
     }
+
+    /**
+     * The batches of a trial.
+     *
+     * @param first -1 if there is none
+     * @param stalenessMean recorded, in versions over trainable tokens
+     * @param notAsRecorded those that the run's own algorithm does not reproduce; their patches are not compared with
+     *     the real run
+     */
+    public record Batches(long count, long rollouts, long first, long last, double stalenessMean, long notAsRecorded) {}
 
     /** How often the alarm clears without a patch. */
     public AlarmPersistence unpatched() {

@@ -112,7 +112,9 @@ public record TrialCourse(
             causeAt.add(last != null && last.branches().stream().anyMatch(branch -> branch.cause() == cause));
             if (last != null && !last.isHealthy()) {
                 alarmSteps++;
-                firstAlarm = firstAlarm.isPresent() ? firstAlarm : OptionalLong.of(step.batchId());
+                firstAlarm = firstAlarm.isPresent()
+                        ? firstAlarm
+                        : OptionalLong.of(step.batch().id());
             }
         }
 

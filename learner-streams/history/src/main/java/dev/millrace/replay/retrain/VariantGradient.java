@@ -13,11 +13,6 @@ package dev.millrace.replay.retrain;
  * @param cosineToUpdate of the step direction to the recorded update; momentum and scaling of AdamW keep it below 1
  *     for the run's own variant too
  * @param cosineToReference to the on-policy gradient
- * @param signal unbiased squared norm of the expected gradient: {@code ‖ĝ‖² − noise}
- * @param noise variance of ĝ, from its sequences' parts
- * @param alignment {@code ⟨g, ĝ⟩ / ‖g‖²}: 1 without bias, below 0 in the wrong direction
- * @param sgaProgress {@code ±⟨g, ĝ⟩² / (‖g‖² ‖ĝ‖²)} with the sign of the product: the bound at the best step as a
- *     share of the true gradient's
  * @param essRatio of raw sequence weights
  * @param stepScale factor on the learning rate
  */
@@ -25,10 +20,18 @@ public record VariantGradient(
         double norm,
         double cosineToUpdate,
         double cosineToReference,
-        double signal,
-        double noise,
-        double alignment,
-        double sgaProgress,
+        Sga sga,
         long tokensTrained,
         double essRatio,
-        double stepScale) {}
+        double stepScale) {
+    /**
+     * Terms of the bound.
+     *
+     * @param signal unbiased squared norm of the expected gradient: {@code ‖ĝ‖² − noise}
+     * @param noise variance of ĝ, from its sequences' parts
+     * @param alignment {@code ⟨g, ĝ⟩ / ‖g‖²}: 1 without bias, below 0 in the wrong direction
+     * @param progress {@code ±⟨g, ĝ⟩² / (‖g‖² ‖ĝ‖²)} with the sign of the product: the bound at the best step as a
+     *     share of the true gradient's
+     */
+    public record Sga(double signal, double noise, double alignment, double progress) {}
+}

@@ -33,15 +33,14 @@ import org.junit.jupiter.api.Test;
 
 class DoctorTest {
     private static final long NOW = 1_000_000;
-    private static final Tally WELL = new Tally(1000, 990, Map.of(), Map.of(), Map.of(), 10, 0, 0, 0, 0);
+    private static final Tally WELL =
+            new Tally(1000, 990, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(10, 0, 0, 0, 0));
 
     private static Balance balance(Tally tally, List<OldestPending> waiting, List<String> contradictions) {
         return new Balance(
                 new TreeMap<>(Map.of(new RolloutOrigin(0, 3), tally)),
                 0,
-                Map.of(),
-                Map.of(),
-                Map.of(),
+                new Balance.Unmatched(Map.of(), Map.of(), Map.of()),
                 waiting,
                 contradictions,
                 contradictions.size(),
@@ -118,14 +117,11 @@ class DoctorTest {
                 .findings(new Examination(
                         0,
                         new Account(balance, 0, 0, 0, steps),
-                        serving,
                         OptionalLong.of(12),
                         OptionalLong.empty(),
                         offPolicy,
                         HeldOut.NONE,
-                        Map.of(),
-                        List.of(),
-                        NOW));
+                        new Examination.Observed(serving, Map.of(), List.of(), NOW)));
     }
 
     private static List<Finding> ofSteps(Map<String, Double> metrics, double ess) {
@@ -156,13 +152,17 @@ class DoctorTest {
         Balance balance = new Balance(
                 new TreeMap<>(Map.of(
                         new RolloutOrigin(0, 3),
-                        new Tally(1000, 0, Map.of(), Map.of("stale", 900L), Map.of("reward", 100L), 0, 0, 0, 0, 0),
+                        new Tally(
+                                1000,
+                                0,
+                                Map.of(),
+                                Map.of("stale", 900L),
+                                Map.of("reward", 100L),
+                                new Tally.Unfinished(0, 0, 0, 0, 0)),
                         new RolloutOrigin(1, 3),
                         WELL)),
                 0,
-                Map.of(),
-                Map.of(),
-                Map.of(),
+                new Balance.Unmatched(Map.of(), Map.of(), Map.of()),
                 List.of(),
                 List.of(),
                 0,
@@ -170,14 +170,11 @@ class DoctorTest {
         IntFunction<Examination> of = epoch -> new Examination(
                 epoch,
                 new Account(balance, 0, 0, 0, steps),
-                List.of(),
                 OptionalLong.of(12),
                 OptionalLong.empty(),
                 Optional.empty(),
                 HeldOut.NONE,
-                Map.of(),
-                List.of(),
-                NOW);
+                new Examination.Observed(List.of(), Map.of(), List.of(), NOW));
 
         assertThat(new Doctor().findings(of.apply(0)))
                 .extracting(Finding::subject)
@@ -191,15 +188,16 @@ class DoctorTest {
         Examination examination = new Examination(
                 0,
                 new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
-                List.of(),
                 OptionalLong.empty(),
                 OptionalLong.empty(),
                 Optional.empty(),
                 HeldOut.NONE,
-                Map.of(),
-                List.of(new Alarm(
-                        "open-transaction", "rollouts-3", "stands still at 17", "kafka-transactions abort", 5)),
-                NOW);
+                new Examination.Observed(
+                        List.of(),
+                        Map.of(),
+                        List.of(new Alarm(
+                                "open-transaction", "rollouts-3", "stands still at 17", "kafka-transactions abort", 5)),
+                        NOW));
         assertThat(new Doctor().findings(examination))
                 .containsExactly(new Finding(
                         Weight.SICK,
@@ -213,14 +211,11 @@ class DoctorTest {
         Examination examination = new Examination(
                 0,
                 new Account(balance(WELL, List.of(), List.of()), 0, 0, 0, List.of()),
-                List.of(serving("g1", 12, NOW)),
                 OptionalLong.of(12),
                 OptionalLong.of(1_000_000),
                 Optional.empty(),
                 HeldOut.NONE,
-                Map.of(),
-                List.of(),
-                NOW);
+                new Examination.Observed(List.of(serving("g1", 12, NOW)), Map.of(), List.of(), NOW));
         assertThat(new Doctor().findings(examination)).singleElement().satisfies(finding -> {
             assertThat(finding.weight()).isEqualTo(Weight.WEAK);
             assertThat(finding.subject()).isEqualTo("versions");
@@ -248,7 +243,7 @@ class DoctorTest {
     @Test
     void shouldCallARunStalledOnlyWhileSomebodyIsUp() {
         Balance waiting = balance(
-                new Tally(10, 4, Map.of(), Map.of(), Map.of(), 0, 0, 6, 0, 0),
+                new Tally(10, 4, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(0, 0, 6, 0, 0)),
                 List.of(new OldestPending("a step on its batch", "0-1/0", NOW - 300_000)),
                 List.of());
         List<TrainingStep> old = List.of(step(NOW - 300_000, 0.9, Map.of()));
@@ -280,11 +275,7 @@ class DoctorTest {
                 Map.of("m2po", 350L),
                 Map.of("stale", 150L, "unscored", 50L),
                 Map.of("reward", 150L),
-                0,
-                0,
-                0,
-                0,
-                0);
+                new Tally.Unfinished(0, 0, 0, 0, 0));
         assertThat(findings(balance(lost, List.of(), List.of()), List.of(), List.of(), Optional.empty()))
                 .extracting(Finding::sentence)
                 .containsExactly(
@@ -295,7 +286,7 @@ class DoctorTest {
 
     @Test
     void shouldCountOneAsOne() {
-        Tally one = new Tally(1000, 999, Map.of(), Map.of(), Map.of("reward", 1L), 0, 0, 0, 0, 0);
+        Tally one = new Tally(1000, 999, Map.of(), Map.of(), Map.of("reward", 1L), new Tally.Unfinished(0, 0, 0, 0, 0));
         assertThat(findings(
                         balance(one, List.of(), List.of("batch 4 was trained on twice")),
                         List.of(),

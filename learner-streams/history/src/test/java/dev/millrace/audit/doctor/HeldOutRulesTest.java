@@ -78,20 +78,23 @@ class HeldOutRulesTest {
     }
 
     private static List<Finding> findings(List<TrainingStep> steps, boolean isBestKept, VersionEvaluation... all) {
-        Balance balance =
-                new Balance(new TreeMap<>(), 0, Map.of(), Map.of(), Map.of(), List.of(), List.of(), 0, List.of());
+        Balance balance = new Balance(
+                new TreeMap<>(),
+                0,
+                new Balance.Unmatched(Map.of(), Map.of(), Map.of()),
+                List.of(),
+                List.of(),
+                0,
+                List.of());
         return new Doctor()
                 .findings(new Examination(
                         0,
                         new Account(balance, 0, 0, 0, steps),
-                        List.of(),
                         OptionalLong.of(steps.size()),
                         OptionalLong.empty(),
                         Optional.empty(),
                         new HeldOut(new Evaluations(List.of(all)), isBestKept),
-                        Map.of(),
-                        List.of(),
-                        0));
+                        Examination.Observed.NONE));
     }
 
     /**

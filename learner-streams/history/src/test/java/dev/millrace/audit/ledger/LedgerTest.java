@@ -60,15 +60,12 @@ class LedgerTest {
                                 Map.of("m2po", 1L, "its own mask", 1L),
                                 Map.of("zero-variance", 1L),
                                 Map.of("reward", 1L),
-                                1,
-                                1,
-                                1,
-                                0,
-                                0),
+                                new Tally.Unfinished(1, 1, 1, 0, 0)),
                         SECOND,
-                        new Tally(2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), 1, 0, 0, 0, 0),
+                        new Tally(
+                                2, 0, Map.of(), Map.of("duplicate", 1L), Map.of(), new Tally.Unfinished(1, 0, 0, 0, 0)),
                         RolloutOrigin.NOT_OURS,
-                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0, 0)));
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(1, 0, 0, 0, 0))));
         assertThat(balance.all().generated()).isEqualTo(11);
         assertThat(balance.all().inFlight()).isEqualTo(5);
         assertThat(balance.oldestWaiting())
@@ -137,7 +134,7 @@ class LedgerTest {
         ledger.decisionsKeptSince(1005);
         rollouts(0, 0, 10, FIRST);
         Tally all = balance().all();
-        assertThat(all.untold()).isEqualTo(5);
+        assertThat(all.unfinished().untold()).isEqualTo(5);
         assertThat(all.inFlight()).isEqualTo(5);
         assertThat(balance().addsUp()).isTrue();
     }
@@ -149,7 +146,7 @@ class LedgerTest {
         ledger.redriven(0, 7, 9);
         rollouts(0, 7, 10, FIRST);
         assertThat(balance().byOrigin().get(FIRST))
-                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), 1, 0, 0, 0, 0));
+                .isEqualTo(new Tally(2, 1, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(1, 0, 0, 0, 0)));
         assertThat(balance().redriven()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
@@ -172,7 +169,8 @@ class LedgerTest {
         ledger.trajectoryRedriven(0, 2);
         rollouts(0, 0, 3, FIRST);
         assertThat(balance().all())
-                .isEqualTo(new Tally(3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), 1, 0, 0, 0, 0));
+                .isEqualTo(new Tally(
+                        3, 1, Map.of(), Map.of(), Map.of("siblings", 1L), new Tally.Unfinished(1, 0, 0, 0, 0)));
         assertThat(balance().addsUp()).isTrue();
     }
 
@@ -223,9 +221,9 @@ class LedgerTest {
         assertThat(balance.byOrigin())
                 .isEqualTo(Map.of(
                         new RolloutOrigin(1, 0),
-                        new Tally(4, 1, Map.of(), Map.of(), Map.of(), 0, 0, 0, 0, 3),
+                        new Tally(4, 1, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(0, 0, 0, 0, 3)),
                         new RolloutOrigin(2, 0),
-                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), 0, 0, 1, 0, 0)));
+                        new Tally(1, 0, Map.of(), Map.of(), Map.of(), new Tally.Unfinished(0, 0, 1, 0, 0))));
         assertThat(balance.oldestWaiting()).extracting(OldestPending::rolloutId).containsExactly("2-0/0");
         assertThat(balance.addsUp()).isTrue();
     }
@@ -239,7 +237,7 @@ class LedgerTest {
         trained.batch(batch(0, 0), "batches-0@2", new RecordDigest("b0"));
         rollouts(0, 0, 1, FIRST);
         trained.check();
-        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
+        assertThat(balance().unmatched().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
         assertThat(balance().all().trained()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
 
@@ -264,7 +262,7 @@ class LedgerTest {
         assertThat(ledger.isDropped(new RolloutPlace(99, 7))).isFalse();
         rollouts(0, 0, 1, FIRST);
 
-        assertThat(balance().strays())
+        assertThat(balance().unmatched().strays())
                 .isEqualTo(Map.of("batches", 2L, "dead-letters", 1L, "outcomes", 3L, "scores", 2L));
         assertThat(balance().addsUp()).isTrue();
         assertThat(balance().gaps()).isEmpty();
@@ -280,9 +278,9 @@ class LedgerTest {
         trained.batch(batch(1, 1), "batches-0@4", new RecordDigest("b1"));
         rollouts(0, 0, 2, FIRST);
         trained.check();
-        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L));
+        assertThat(balance().unmatched().copies()).isEqualTo(Map.of("batches", 1L));
         assertThat(balance().all().trained()).isEqualTo(1);
-        assertThat(balance().all().waitingForStep()).isEqualTo(1);
+        assertThat(balance().all().unfinished().waitingForStep()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
 
@@ -317,7 +315,7 @@ class LedgerTest {
         strays.settle("outcomes", "trajectories");
         rollouts(0, 0, 3, FIRST);
 
-        assertThat(balance().copies()).isEqualTo(Map.of("outcomes", 2L, "trajectories", 1L));
+        assertThat(balance().unmatched().copies()).isEqualTo(Map.of("outcomes", 2L, "trajectories", 1L));
         assertThat(balance().contradictions())
                 .containsExactly(
                         "rollout g-0/1 at rollouts-0@1: it is dropped as group-short, and it is already trained on");
@@ -341,7 +339,7 @@ class LedgerTest {
         strays.settle("outcomes", "trajectories");
         rollouts(0, 0, 3, FIRST);
 
-        assertThat(balance().copies()).isEqualTo(Map.of("outcomes", 3L));
+        assertThat(balance().unmatched().copies()).isEqualTo(Map.of("outcomes", 3L));
         assertThat(balance().all().trained()).isEqualTo(1);
         assertThat(balance().all().dropped()).isEqualTo(Map.of("stale", 1L, "group-short", 1L));
         assertThat(balance().addsUp()).isTrue();
@@ -383,7 +381,7 @@ class LedgerTest {
                 .containsExactly(
                         "the step on batch 1 is lost, and later ones are there; its rollouts count as the batch says");
         assertThat(balance().all().trained()).isEqualTo(3);
-        assertThat(balance().all().waitingForStep()).isEqualTo(1);
+        assertThat(balance().all().unfinished().waitingForStep()).isEqualTo(1);
         assertThat(balance().addsUp()).isTrue();
     }
 
@@ -396,7 +394,7 @@ class LedgerTest {
         trained.batch(batch(3, 1), "batches-0@11", new RecordDigest("b3"));
         rollouts(0, 0, 1, FIRST);
         trained.check();
-        assertThat(balance().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
+        assertThat(balance().unmatched().copies()).isEqualTo(Map.of("batches", 1L, "training-log", 1L));
         assertThat(balance().addsUp()).isTrue();
     }
 

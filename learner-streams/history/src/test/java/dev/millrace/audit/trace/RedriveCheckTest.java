@@ -3,10 +3,13 @@ package dev.millrace.audit.trace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.audit.trace.Redrive.RedriveCheck;
+import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.junit.jupiter.api.Test;
 
 class RedriveCheckTest {
@@ -21,20 +24,22 @@ class RedriveCheckTest {
     }
 
     private static DeadLetter letter(String topic, int partition, String reason, String runId, int epoch) {
-        return new DeadLetter(
-                0,
-                17,
-                1000,
-                reason,
-                "reward",
-                "reward must be finite: NaN",
-                topic,
-                partition,
-                12,
-                900,
-                runId,
-                epoch,
-                "0-17/3");
+        RecordHeaders headers = new RecordHeaders();
+        Map.of(
+                        DeadLetterHeaders.REASON,
+                        reason,
+                        DeadLetterHeaders.SOURCE_TOPIC,
+                        topic,
+                        DeadLetterHeaders.SOURCE_PARTITION,
+                        "" + partition,
+                        DeadLetterHeaders.SOURCE_OFFSET,
+                        "12",
+                        DeadLetterHeaders.RUN_ID,
+                        runId,
+                        DeadLetterHeaders.EPOCH,
+                        "" + epoch)
+                .forEach((name, value) -> headers.add(name, value.getBytes(StandardCharsets.UTF_8)));
+        return new DeadLetter(0, 17, 1000, headers);
     }
 
     @Test

@@ -29,11 +29,7 @@ class ReplayTotalsTest {
                 new DecidedFigures.StepSize(ess, 1, 1, 0),
                 new DecidedFigures.Advantages(0, 0));
         return new ReplayedStep(
-                batch,
-                batch + 1,
-                0,
-                0.5,
-                2,
+                new ReplayedStep.Batch(batch, batch + 1, 0, 0.5, 2),
                 batch != 3,
                 Optional.of(new RescoredStep(
                         new Agreement(1, batch == 2 ? 1 : 0, batch == 2 ? 0.5 : 0, 3), Optional.of(batch != 1))),

@@ -21,8 +21,14 @@ class RetrainReportTest {
     private static RetrainRecord record(boolean isAsRecorded, int sameRollouts, double... rewardsOfTheFirst) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 1; i <= 2; i++) {
-            VariantStep step =
-                    new VariantStep(isAsRecorded, "hash", 1, 2, 0.1, 0.5, 0, 0.01, 4, 0.5, sameRollouts, 0, 0, 0, 0);
+            VariantStep step = new VariantStep(
+                    isAsRecorded,
+                    "hash",
+                    new VariantStep.Update(1, 2, 0.1, 0.5, 0, 0.01, 4),
+                    0.5,
+                    sameRollouts,
+                    new VariantStep.Estimates(0, 0, 0),
+                    0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(step), Optional.of(step))));
         }
         for (int i = 0; i < rewardsOfTheFirst.length; i++) {
@@ -85,7 +91,7 @@ class RetrainReportTest {
         RetrainSeeds found = new RetrainSeeds(List.of(record(true, 2, 0.8, 0.2), record(true, 2, 0.6)), true);
         assertThat(found.evaluatedAt()).containsExactly(10, 11);
         assertThat(found.rewards(0)).containsExactly(0.7, 0.2);
-        assertThat(found.curve(1, VariantStep::gradNorm)).containsExactly(2, 2);
+        assertThat(found.curve(1, step -> step.update().gradNorm())).containsExactly(2, 2);
     }
 
     @Test
@@ -133,9 +139,22 @@ class RetrainReportTest {
     private static RetrainRecord frozen(int steps) {
         RetrainRecord record = new RetrainRecord(List.of("recorded", "other"));
         for (int i = 0; i < steps; i++) {
-            VariantStep moves = new VariantStep(true, "hash " + i, 1, 2, 0.1, 0.5, 0, 0.01, 4, 0.5, 2, 0, 0, 0, 0);
-            VariantStep stays =
-                    new VariantStep(false, "hash", 0, 0, Double.NaN, 1, 0, 0, i == 0 ? 4 : 0, 0.5, 2, 0, 0, 0, 0);
+            VariantStep moves = new VariantStep(
+                    true,
+                    "hash " + i,
+                    new VariantStep.Update(1, 2, 0.1, 0.5, 0, 0.01, 4),
+                    0.5,
+                    2,
+                    new VariantStep.Estimates(0, 0, 0),
+                    0);
+            VariantStep stays = new VariantStep(
+                    false,
+                    "hash",
+                    new VariantStep.Update(0, 0, Double.NaN, 1, 0, 0, i == 0 ? 4 : 0),
+                    0.5,
+                    2,
+                    new VariantStep.Estimates(0, 0, 0),
+                    0);
             record.step(new RetrainedStep(10 + i, i, 0.5, 1, 2, List.of(Optional.of(moves), Optional.of(stays))));
         }
         record.evaluated(20, List.of(OptionalDouble.of(0.5), OptionalDouble.of(0.1)));

@@ -66,11 +66,7 @@ class WhatIfReportTest {
     private static ReplayedStep step(long batch, Cause recorded, Cause other) {
         ReplayedStep one = ReplayTotalsTest.step(batch, 1);
         return new ReplayedStep(
-                one.batchId(),
-                one.version(),
-                one.assembledAtMs(),
-                one.reward(),
-                one.stalenessMean(),
+                one.batch(),
                 true,
                 one.rescored(),
                 List.of(one.figures().get(0), one.figures().get(0)),

@@ -137,9 +137,9 @@ class RetrainingTest {
             assertThat(steps).allSatisfy(step -> {
                 assertThat(step.isAsRecorded()).isTrue();
                 assertThat(step.distance()).isZero();
-                assertThat(step.klToRecorded()).isZero();
-                assertThat(step.rewardEstimate()).isBetween(0.0, 1.0);
-                assertThat(step.gradNorm()).isPositive();
+                assertThat(step.estimates().klToRecorded()).isZero();
+                assertThat(step.estimates().reward()).isBetween(0.0, 1.0);
+                assertThat(step.update().gradNorm()).isPositive();
             });
         }
     }
@@ -165,9 +165,9 @@ class RetrainingTest {
             assertThat(rewarded.batchReward()).isCloseTo(1 - own.batchReward(), within(1e-9));
             assertThat(rewarded.rolloutsAsRecorded()).isLessThan(LearntRun.MEMBERS);
         }
-        assertThat(other.of(1).get(0).rewardEstimate())
+        assertThat(other.of(1).get(0).estimates().reward())
                 .as("of the same policy, by the rewards that it sees")
-                .isCloseTo(1 - other.of(0).get(0).rewardEstimate(), within(1e-9));
+                .isCloseTo(1 - other.of(0).get(0).estimates().reward(), within(1e-9));
     }
 
     /** Only version 2 has the optimizer's state, and version 0, whose state is nothing but zeros. */
@@ -198,10 +198,10 @@ class RetrainingTest {
                 .extracting(VariantStep::distance)
                 .as("from what the log holds")
                 .allMatch(distance -> distance > 0);
-        assertThat(steps.get(0).klToRecorded())
+        assertThat(steps.get(0).estimates().klToRecorded())
                 .as("before its first step it is the recorded policy")
                 .isZero();
-        assertThat(steps.get(1).klToRecorded())
+        assertThat(steps.get(1).estimates().klToRecorded())
                 .as("whose log-probs are not at hand any more")
                 .isNaN();
     }
@@ -214,10 +214,11 @@ class RetrainingTest {
         assertThat(own).as("the others change nothing of it").allMatch(VariantStep::isAsRecorded);
         for (int i = 0; i < LearntRun.STEPS; i++) {
             assertThat(strict.get(i).isAsRecorded()).isFalse();
-            assertThat(strict.get(i).tokensTrained()).isLessThan(own.get(i).tokensTrained());
+            assertThat(strict.get(i).update().tokensTrained())
+                    .isLessThan(own.get(i).update().tokensTrained());
         }
-        assertThat(strict.get(0).klToRecorded()).isZero();
-        assertThat(strict.get(2).klToRecorded()).isPositive();
+        assertThat(strict.get(0).estimates().klToRecorded()).isZero();
+        assertThat(strict.get(2).estimates().klToRecorded()).isPositive();
         assertThat(strict.get(3).distance()).isGreaterThan(strict.get(0).distance());
         assertThat(heard.steps).extracting(RetrainedStep::version).containsExactly(1L, 2L, 3L, 4L);
     }
@@ -227,8 +228,8 @@ class RetrainingTest {
         Variant own = new Variant("recorded", OWN.algorithm().with(a -> a.mode(Mode.RECORDED)), OWN.step());
         Variant other = new Variant("strict", strict(), own.step());
         Heard heard = retrain(Optional.empty(), 0, 1, own, other);
-        assertThat(heard.of(1).get(0).tokensTrained())
-                .isLessThan(heard.of(0).get(0).tokensTrained());
+        assertThat(heard.of(1).get(0).update().tokensTrained())
+                .isLessThan(heard.of(0).get(0).update().tokensTrained());
     }
 
     @Test
@@ -350,10 +351,11 @@ class RetrainingTest {
         assertThat(found).extracting(GradientStep::version).containsExactly(0L, 1L, 3L);
         for (GradientStep step : found) {
             VariantGradient own = step.variants().get(0).orElseThrow();
-            assertThat(own.norm()).isCloseTo(taken.get((int) step.version()).gradNorm(), within(1e-6 * own.norm()));
-            assertThat(own.signal() + own.noise()).isCloseTo(own.norm() * own.norm(), within(1e-9));
-            assertThat(own.noise()).isPositive();
-            assertThat(own.sgaProgress()).as("without a reference").isNaN();
+            assertThat(own.norm())
+                    .isCloseTo(taken.get((int) step.version()).update().gradNorm(), within(1e-6 * own.norm()));
+            assertThat(own.sga().signal() + own.sga().noise()).isCloseTo(own.norm() * own.norm(), within(1e-9));
+            assertThat(own.sga().noise()).isPositive();
+            assertThat(own.sga().progress()).as("without a reference").isNaN();
             assertThat(step.updateNorm()).isPositive();
             assertThat(step.variants().get(1).orElseThrow().tokensTrained()).isLessThan(own.tokensTrained());
         }

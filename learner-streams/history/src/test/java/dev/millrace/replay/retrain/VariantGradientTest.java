@@ -45,15 +45,15 @@ class VariantGradientTest {
         assertThat(good.cosineToUpdate())
                 .as("an update goes against the gradient of the loss")
                 .isCloseTo(1, within(1e-9));
-        assertThat(good.alignment()).isCloseTo(0.5, within(1e-9));
-        assertThat(good.sgaProgress()).isCloseTo(0.5, within(1e-9));
+        assertThat(good.sga().alignment()).isCloseTo(0.5, within(1e-9));
+        assertThat(good.sga().progress()).isCloseTo(0.5, within(1e-9));
         assertThat(good.essRatio()).isEqualTo(0.5);
         VariantGradient bad = StepGradients.figures(
                 new BatchGradient(vector(-1, 0), new double[] {1}, 2, OptionalDouble.of(1), 1),
                 vector(1, 0),
                 reference);
-        assertThat(bad.sgaProgress()).as("the wrong way").isCloseTo(-1, within(1e-9));
-        assertThat(bad.alignment()).isCloseTo(-0.5, within(1e-9));
+        assertThat(bad.sga().progress()).as("the wrong way").isCloseTo(-1, within(1e-9));
+        assertThat(bad.sga().alignment()).isCloseTo(-0.5, within(1e-9));
     }
 
     @Test
@@ -66,7 +66,8 @@ class VariantGradientTest {
                                 new BatchGradient(vector(1, 1), new double[] {1, 1}, 2, OptionalDouble.of(1), 1),
                                 vector(1, 0),
                                 noise)
-                        .sgaProgress())
+                        .sga()
+                        .progress())
                 .isNaN();
     }
 }

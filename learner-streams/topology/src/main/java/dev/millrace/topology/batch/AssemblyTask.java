@@ -135,7 +135,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             vectors.keep(member, arrival.trajectory());
             members.put(
                     member,
-                    Objects.requireNonNull(lost.remove(member.rolloutId()), member::rolloutId)
+                    Objects.requireNonNull(lost.remove(member.sample().rolloutId()), member.sample()::rolloutId)
                             .sinceMs());
         });
         return members;
@@ -143,11 +143,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
 
     private void restore(Map<Member, Long> members) {
         members.forEach((member, sinceMs) -> {
-            lastOffset = Math.max(lastOffset, member.offset());
-            cutter.seen(member.ordinal());
-            Group group = open.get(member.groupId());
+            lastOffset = Math.max(lastOffset, member.place().offset());
+            cutter.seen(member.sample().ordinal());
+            Group group = open.get(member.sample().groupId());
             if (group == null) {
-                open.put(member.groupId(), new Group(member, sinceMs));
+                open.put(member.sample().groupId(), new Group(member, sinceMs));
             } else {
                 group.add(member);
             }
@@ -241,7 +241,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void take(TrajectoryArrival arrival, long timestampMs) {
         lastOffset = arrival.offset();
         Member member = Member.of(arrival.trajectory(), arrival.partition(), arrival.offset(), timestampMs);
-        if (closed.contains(member.groupId())) {
+        if (closed.contains(member.sample().groupId())) {
             leave(
                     OutcomeReason.GROUP_SHORT,
                     member,
@@ -250,9 +250,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                             + " ms of activity after the group's first");
             return;
         }
-        cutter.seen(member.ordinal());
-        Group group = open.get(member.groupId());
-        if (group != null && (group.has(member.sampleIndex()) || group.size() != member.groupSize())) {
+        cutter.seen(member.sample().ordinal());
+        Group group = open.get(member.sample().groupId());
+        if (group != null
+                && (group.has(member.sample().index())
+                        || group.size() != member.sample().groupSize())) {
             records.refuse(
                     arrival.raw(),
                     new LogCoordinates(context.topics().trajectories(), arrival.partition(), arrival.offset()),
@@ -260,23 +262,23 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                     Refusal.of(
                             RefusalReason.SIBLINGS,
                             "sample_index",
-                            "the group has a sample " + member.sampleIndex() + " already, or another size than "
-                                    + member.groupSize() + ": its size is " + group.size()));
+                            "the group has a sample " + member.sample().index() + " already, or another size than "
+                                    + member.sample().groupSize() + ": its size is " + group.size()));
             return;
         }
         if (group == null) {
             group = new Group(member, clock.nowMs());
-            open.put(member.groupId(), group);
+            open.put(member.sample().groupId(), group);
         } else {
             group.add(member);
         }
         vectors.keep(member, arrival.trajectory());
         store.members.put(
-                member.rolloutId(),
+                member.sample().rolloutId(),
                 new MemberPlace(
-                        member.offset(),
-                        member.rolloutSource().getPartition(),
-                        member.rolloutSource().getOffset(),
+                        member.place().offset(),
+                        member.place().rollout().getPartition(),
+                        member.place().rollout().getOffset(),
                         clock.nowMs()));
         decide(group, streamTimeMs);
     }
@@ -372,7 +374,9 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                         member,
                         decidedAtMs,
                         "it names version "
-                                + Math.max(member.newestVersion(), member.proximalVersion())
+                                + Math.max(
+                                        member.newestVersion(),
+                                        member.versions().proximal())
                                 + ", which was not published within "
                                 + config.deadlineMs() + " ms of activity");
                 forget(member);
@@ -409,10 +413,10 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private void leave(OutcomeReason reason, Member member, long decidedAtMs, String detail) {
         records.leave(
                 reason,
-                member.groupId(),
-                member.rolloutId(),
+                member.sample().groupId(),
+                member.sample().rolloutId(),
                 member.newestVersion(),
-                member.rolloutSource(),
+                member.place().rollout(),
                 decidedAtMs,
                 detail);
     }
@@ -431,7 +435,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     }
 
     private void forget(Member member) {
-        store.members.delete(member.rolloutId());
+        store.members.delete(member.sample().rolloutId());
         vectors.drop(member);
     }
 
@@ -611,8 +615,9 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 } else if (freshness.containsValue(Freshness.SOME)) {
                     Map<String, Vectors> found = vectors.of(members);
                     List<Group> gone = groups.stream()
-                            .filter(group ->
-                                    !group.members().stream().allMatch(member -> found.containsKey(member.rolloutId())))
+                            .filter(group -> !group.members().stream()
+                                    .allMatch(member ->
+                                            found.containsKey(member.sample().rolloutId())))
                             .toList();
                     if (!gone.isEmpty()) {
                         queue.remove(gone);

@@ -79,7 +79,10 @@ final class BatchMaker {
                     members,
                     tokens,
                     new BatchVersions(
-                            tokens, members.stream().map(Member::spans).toList()));
+                            tokens,
+                            members.stream()
+                                    .map(member -> member.versions().spans())
+                                    .toList()));
         }
     }
 
@@ -137,10 +140,7 @@ final class BatchMaker {
         List<StageReport> choice = new ArrayList<>(List.of(order));
         memory.ifPresent(kept -> choice.add(kept.after(batchId, facts)));
         return DecidedBatch.of(
-                run,
-                batchId,
-                assembledAtMs,
-                version.assembled(),
+                new DecidedBatch.Assembly(run, batchId, assembledAtMs, version.assembled()),
                 layout.members().stream().map(BatchMaker::undecided).toList(),
                 choice,
                 facts,
@@ -150,12 +150,12 @@ final class BatchMaker {
 
     private static BatchEntry undecided(Member member) {
         return new BatchEntry(
-                member.rolloutId(),
-                member.groupId(),
-                member.partition(),
-                member.offset(),
-                member.rolloutSource().getPartition(),
-                member.rolloutSource().getOffset(),
+                member.sample().rolloutId(),
+                member.sample().groupId(),
+                member.place().partition(),
+                member.place().offset(),
+                member.place().rollout().getPartition(),
+                member.place().rollout().getOffset(),
                 member.reward(),
                 0.0,
                 member.oldestVersion(),
@@ -168,7 +168,7 @@ final class BatchMaker {
     }
 
     private static Vectors vectorsOf(Member member, Map<String, Vectors> vectors) {
-        return Objects.requireNonNull(vectors.get(member.rolloutId()), member::rolloutId);
+        return Objects.requireNonNull(vectors.get(member.sample().rolloutId()), member.sample()::rolloutId);
     }
 
     /** What is decided about. */

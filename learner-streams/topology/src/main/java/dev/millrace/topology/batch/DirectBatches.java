@@ -41,11 +41,11 @@ public final class DirectBatches {
         for (int i = 0; i < trajectories.size(); i++) {
             Member member =
                     Member.of(trajectories.get(i), 0, i, trajectories.get(i).getScoredAtMs());
-            vectors.put(member.rolloutId(), Vectors.of(trajectories.get(i), maker.inputs()));
+            vectors.put(member.sample().rolloutId(), Vectors.of(trajectories.get(i), maker.inputs()));
             assembledAtMs = Math.max(assembledAtMs, member.timestampMs());
-            Group group = groups.get(member.groupId());
+            Group group = groups.get(member.sample().groupId());
             if (group == null) {
-                groups.put(member.groupId(), new Group(member, member.timestampMs()));
+                groups.put(member.sample().groupId(), new Group(member, member.timestampMs()));
             } else {
                 group.add(member);
             }

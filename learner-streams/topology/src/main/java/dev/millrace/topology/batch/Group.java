@@ -15,11 +15,11 @@ final class Group {
 
     /** @param sinceMs when its first member came, on the task's activity clock */
     Group(Member first, long sinceMs) {
-        this.groupId = first.groupId();
-        this.ordinal = first.ordinal();
-        this.size = first.groupSize();
+        this.groupId = first.sample().groupId();
+        this.ordinal = first.sample().ordinal();
+        this.size = first.sample().groupSize();
         this.sinceMs = sinceMs;
-        members.put(first.sampleIndex(), first);
+        members.put(first.sample().index(), first);
     }
 
     String groupId() {
@@ -44,12 +44,12 @@ final class Group {
     }
 
     void add(Member member) {
-        members.put(member.sampleIndex(), member);
+        members.put(member.sample().index(), member);
     }
 
     /** It leaves on its own. */
     void remove(Member member) {
-        members.remove(member.sampleIndex());
+        members.remove(member.sample().index());
     }
 
     boolean isComplete() {
@@ -63,7 +63,10 @@ final class Group {
 
     /** Offset of the member that came last. */
     long lastOffset() {
-        return members.values().stream().mapToLong(Member::offset).max().orElseThrow();
+        return members.values().stream()
+                .mapToLong(member -> member.place().offset())
+                .max()
+                .orElseThrow();
     }
 
     /** Oldest version that sampled a token of the members that have come. */

@@ -11,29 +11,30 @@ import java.util.List;
  * What the assembly remembers of one trajectory: its place, its reward, and sums over its tokens. What it has one of per
  * token is in {@link MemberVectors}, which may have to be read again. About 300 bytes.
  *
- * @param offset of the trajectory
- * @param rolloutSource the rollout's record
  * @param timestampMs when the trajectory was complete
  * @param finishedAtMs when its last token was sampled
  * @param tokens of the response
- * @param trainable by version span: tokens that its own mask leaves to train on; not to be written to
  */
 record Member(
-        String rolloutId,
-        String groupId,
-        long ordinal,
-        int sampleIndex,
-        int groupSize,
-        int partition,
-        long offset,
-        LogCoordinates rolloutSource,
-        long timestampMs,
-        long finishedAtMs,
-        double reward,
-        List<VersionSpan> spans,
-        long proximalVersion,
-        int tokens,
-        int[] trainable) {
+        Sample sample, Place place, long timestampMs, long finishedAtMs, double reward, Versions versions, int tokens) {
+
+    /** Which sample of which group it is. */
+    record Sample(String rolloutId, String groupId, long ordinal, int index, int groupSize) {}
+
+    /**
+     * Where it is on the log.
+     *
+     * @param offset of the trajectory
+     * @param rollout the rollout's record
+     */
+    record Place(int partition, long offset, LogCoordinates rollout) {}
+
+    /**
+     * Whose tokens it has.
+     *
+     * @param trainable by version span: tokens that its own mask leaves to train on; not to be written to
+     */
+    record Versions(List<VersionSpan> spans, long proximal, int[] trainable) {}
 
     static Member of(Trajectory trajectory, int partition, long offset, long timestampMs) {
         List<VersionSpan> spans = trajectory.getVersionSpans().stream()
@@ -47,44 +48,41 @@ record Member(
             }
         }
         return new Member(
-                trajectory.getRolloutId(),
-                trajectory.getGroupId(),
-                trajectory.getOrdinal(),
-                trajectory.getSampleIndex(),
-                trajectory.getGroupSize(),
-                partition,
-                offset,
-                trajectory.getRolloutSource(),
+                new Sample(
+                        trajectory.getRolloutId(),
+                        trajectory.getGroupId(),
+                        trajectory.getOrdinal(),
+                        trajectory.getSampleIndex(),
+                        trajectory.getGroupSize()),
+                new Place(partition, offset, trajectory.getRolloutSource()),
                 timestampMs,
                 trajectory.getFinishedAtMs(),
                 trajectory.getReward(),
-                spans,
-                trajectory.getProximalVersion(),
-                mask.length,
-                trainable);
+                new Versions(spans, trajectory.getProximalVersion(), trainable),
+                mask.length);
     }
 
     /** Tokens that its own mask leaves to train on. */
     int trainableTokens() {
-        return Arrays.stream(trainable).sum();
+        return Arrays.stream(versions.trainable).sum();
     }
 
     /** Those of them that were sampled by a version older than this. */
     int trainableTokensBefore(long version) {
         int older = 0;
-        for (int i = 0; i < trainable.length; i++) {
-            older += spans.get(i).version() < version ? trainable[i] : 0;
+        for (int i = 0; i < versions.trainable.length; i++) {
+            older += versions.spans.get(i).version() < version ? versions.trainable[i] : 0;
         }
         return older;
     }
 
     /** Oldest version that sampled one of its tokens. */
     long oldestVersion() {
-        return spans.stream().mapToLong(VersionSpan::version).min().orElseThrow();
+        return versions.spans.stream().mapToLong(VersionSpan::version).min().orElseThrow();
     }
 
     /** Newest version that sampled one of its tokens. */
     long newestVersion() {
-        return spans.stream().mapToLong(VersionSpan::version).max().orElseThrow();
+        return versions.spans.stream().mapToLong(VersionSpan::version).max().orElseThrow();
     }
 }

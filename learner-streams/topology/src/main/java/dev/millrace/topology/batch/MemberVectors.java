@@ -90,7 +90,7 @@ final class MemberVectors implements AutoCloseable {
         if (cachedBytes + OBJECTS_BYTES + (long) BYTES_PER_TOKEN * member.tokens() <= cacheBytes) {
             Vectors vectors = Vectors.of(trajectory, inputs);
             if (cachedBytes + vectors.bytes() <= cacheBytes) {
-                cached.put(member.rolloutId(), vectors);
+                cached.put(member.sample().rolloutId(), vectors);
                 cachedBytes += vectors.bytes();
             }
         }
@@ -98,7 +98,7 @@ final class MemberVectors implements AutoCloseable {
 
     /** Evicts the vectors of a member. */
     void drop(Member member) {
-        Vectors dropped = cached.remove(member.rolloutId());
+        Vectors dropped = cached.remove(member.sample().rolloutId());
         if (dropped != null) {
             cachedBytes -= dropped.bytes();
         }
@@ -109,16 +109,16 @@ final class MemberVectors implements AutoCloseable {
         Map<String, Vectors> found = new HashMap<>();
         List<Member> absent = new ArrayList<>();
         for (Member member : members) {
-            Vectors vectors = cached.get(member.rolloutId());
+            Vectors vectors = cached.get(member.sample().rolloutId());
             if (vectors == null) {
                 absent.add(member);
             } else {
-                found.put(member.rolloutId(), vectors);
+                found.put(member.sample().rolloutId(), vectors);
             }
         }
-        absent.sort(Comparator.comparingLong(Member::offset));
+        absent.sort(Comparator.comparingLong(member -> member.place().offset()));
         read(
-                absent.stream().mapToLong(Member::offset).toArray(),
+                absent.stream().mapToLong(member -> member.place().offset()).toArray(),
                 (arrival, completeMs) ->
                         found.put(arrival.trajectory().getRolloutId(), Vectors.of(arrival.trajectory(), inputs)));
         return found;

@@ -152,7 +152,7 @@ final class VersionHistory {
     }
 
     private static long newestNamedBy(Member member) {
-        return Math.max(member.newestVersion(), member.proximalVersion());
+        return Math.max(member.newestVersion(), member.versions().proximal());
     }
 
     /**

@@ -16,21 +16,13 @@ class VersionHistoryTest {
 
     private static Member member(long timestampMs, long version, long proximal) {
         return new Member(
-                "g/0",
-                "g",
-                0,
-                0,
-                1,
-                0,
-                0,
-                new LogCoordinates("rollouts", 0, 0L),
+                new Member.Sample("g/0", "g", 0, 0, 1),
+                new Member.Place(0, 0, new LogCoordinates("rollouts", 0, 0L)),
                 timestampMs,
                 timestampMs,
                 1,
-                List.of(new VersionSpan(version, 0, 1)),
-                proximal,
-                1,
-                new int[] {1});
+                new Member.Versions(List.of(new VersionSpan(version, 0, 1)), proximal, new int[] {1}),
+                1);
     }
 
     private void published(long version, long timestampMs) {

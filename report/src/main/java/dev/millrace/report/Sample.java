@@ -1,4 +1,4 @@
-package dev.millrace.workloads;
+package dev.millrace.report;
 
 import java.util.Arrays;
 import java.util.List;

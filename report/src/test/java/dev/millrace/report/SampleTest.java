@@ -1,4 +1,4 @@
-package dev.millrace.workloads;
+package dev.millrace.report;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
