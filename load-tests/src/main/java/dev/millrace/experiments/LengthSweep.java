@@ -346,7 +346,7 @@ public record LengthSweep(
     }
 
     Report report(List<Row> rows) {
-        List<Row> best = best(rows, row -> row.fit().progress());
+        List<Row> best = best(rows);
         long intermediate = best.stream()
                 .filter(row -> INTERMEDIATE.contains(row.estimator()))
                 .count();
@@ -361,10 +361,7 @@ public record LengthSweep(
                                                 : "; " + undecided
                                                         + " undecided, the noise of the on-policy gradient exceeds it"),
                                 intermediate == measured ? Health.OK : Health.LOOK)
-                        .resting("greatest progress, by seed and length", named(best))
-                        .resting(
-                                "greatest ESS of a weighted one",
-                                named(best(rows, row -> row.estimator().equals("none") ? null : row.ess()))))
+                        .resting("greatest progress, by seed and length", named(best)))
                 .with(table(
                         "Progress of a batch, over that of an on-policy batch, by seed",
                         rows,
@@ -394,15 +391,15 @@ public record LengthSweep(
                 .with(Section.of("Progress over the length").with(List.of(chart(rows))));
     }
 
-    /** Of each seed and length with a value. */
-    private static List<Row> best(List<Row> rows, Function<Row, @Nullable Double> value) {
+    /** The greatest progress of each seed and length where it is decided. */
+    private static List<Row> best(List<Row> rows) {
         return rows.stream()
-                .filter(row -> value.apply(row) != null)
+                .filter(row -> row.fit().progress() != null)
                 .collect(Collectors.groupingBy(row -> List.of(row.seed(), row.length())))
                 .values()
                 .stream()
                 .map(all -> all.stream()
-                        .max(Comparator.comparingDouble(row -> orNaN(value.apply(row))))
+                        .max(Comparator.comparingDouble(row -> orNaN(row.fit().progress())))
                         .orElseThrow())
                 .sorted(Comparator.comparingLong(Row::seed).thenComparingInt(Row::length))
                 .toList();
