@@ -323,7 +323,7 @@ class SmallestFixTest {
                     new Diagnosis(
                             List.of(new Branch(cause, List.of(new Evidence("a share", 0.3, true, 0.2)), fix)),
                             Collections.emptySet()),
-                    new TrialLimit(5, Duration.ofMinutes(5)),
+                    new TrialLimit(5, Duration.ofSeconds(30)),
                     2);
         }
     }

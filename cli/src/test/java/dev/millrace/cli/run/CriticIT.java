@@ -36,7 +36,6 @@ class CriticIT {
                         .set("algorithm={variant: ppo, advantage: {kind: gae, lambda: 0.95}, critic: value_head}")
                         .set("algorithm.entropy.bonus=0.1")
                         .set("goal.mean_reward=0")
-                        .set("admission.eta=0") // so that every run of this test learns the same
                         .set("learner.max_steps=" + STEPS)
                         .resolve())
                 .in(run)

@@ -420,7 +420,6 @@ class TextTrainingIT {
                         .set("generator.weight_update=multi_version")
                         .set("generator.precision=int8")
                         .set("weights.dtype=f32")
-                        .set("admission.eta=0") // so that time has no part in which rollouts the batch has
                         .set("learner.max_steps=1")
                         .resolve())
                 .in(run)
