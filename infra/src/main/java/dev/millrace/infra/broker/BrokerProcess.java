@@ -6,7 +6,6 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -24,9 +23,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class BrokerProcess implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BrokerProcess.class);
-    /** System property: further JVM options of the child, separated by spaces. */
-    private static final String OPTIONS = "millrace.broker.options";
-
     private static final List<String> SMALL_JVM = List.of("-Xmx256m", "-XX:+UseSerialGC");
     private static final long KILL_LIMIT_MS = 10_000;
 
@@ -70,9 +66,6 @@ public final class BrokerProcess implements AutoCloseable {
         Path log = home.resolveSibling(home.getFileName() + ".log");
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        Arrays.stream(System.getProperty(OPTIONS, "").split(" "))
-                .filter(option -> !option.isEmpty())
-                .forEach(command::add);
         command.addAll(javaOptions);
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), BrokerMain.class.getName()));
         command.addAll(List.of(BrokerMain.arguments(home, config)));

@@ -50,7 +50,6 @@ final class StreamsProperties {
         settings.put(SharedRocksDbMemory.BYTES, config.rocksdbBytes());
         settings.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG, RecordTimestampExtractor.class);
         settings.put(StreamsConfig.LOG_SUMMARY_INTERVAL_MS_CONFIG, -1L);
-        settings.put("processing.exception.handler.global.enabled", true); // or each start warns of it
         long patienceMs = connection.patience().toMillis();
         settings.put(StreamsConfig.TASK_TIMEOUT_MS_CONFIG, patienceMs);
         // a task that looks back for a record may wait so long for it, and its connections must outlast it
