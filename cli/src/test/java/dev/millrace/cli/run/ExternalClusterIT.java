@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.dataformat.yaml.YAMLFactory;
 import dev.millrace.cli.Main;
 import dev.millrace.cli.audit.RunInFolder;
+import dev.millrace.cli.audit.RunInFolder.Said;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.schemas.Rollout;
@@ -83,8 +84,7 @@ class ExternalClusterIT {
 
     /** The id that a run printed. */
     private static String id(Said said, String directory) {
-        Matcher run = Pattern.compile("run (\\S+) in \\S*/" + directory + " ")
-                .matcher(said.out().replaceAll("\\s+", " "));
+        Matcher run = Pattern.compile("run (\\S+) in \\S*/" + directory + " ").matcher(said.words());
         assertThat(run.find()).as(said.toString()).isTrue();
         return run.group(1);
     }
@@ -147,7 +147,7 @@ class ExternalClusterIT {
     void shouldListBothRuns() throws Exception {
         Said said = millrace("runs", "--json");
         assertThat(said.status()).as(said.toString()).isZero();
-        JsonNode listed = new ObjectMapper().readTree(said.out());
+        JsonNode listed = said.json();
         assertThat(listed.findValuesAsText("run_id")).contains(first.id, second.id);
         for (JsonNode run : listed) {
             if (!Set.of(first.id, second.id).contains(run.path("run_id").asText())) {
@@ -227,63 +227,10 @@ class ExternalClusterIT {
         }
     }
 
-    private record Said(int status, String out, String err) {}
-
     private Said millrace(String... arguments) {
         List<String> all = new ArrayList<>(List.of(arguments));
         all.addAll(List.of("--bootstrap-servers", cluster.bootstrapServers()));
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        int status = Main.commandLine()
-                .setOut(new PrintWriter(out))
-                .setErr(new PrintWriter(err))
-                .execute(all.toArray(String[]::new));
-        return new Said(status, out.toString(), err.toString());
-    }
-
-    @Test
-    void shouldStopARunInOrderAndGoOnWithIt() throws Exception {
-        List<String> arguments =
-                new ArrayList<>(List.of("--bootstrap-servers", cluster.bootstrapServers(), "--set", "run.id=asked"));
-        arguments.addAll(List.of("--max-steps", "100000", "--set", "goal.mean_reward=0"));
-        arguments.addAll(SMALL_BATCHES);
-        String[] endless = arguments.toArray(String[]::new);
-        Path directory = folder.resolve("asked");
-        try (TrainProcess process = TrainProcess.train(directory, endless)) {
-            process.awaitStep(1);
-            StringWriter out = new StringWriter();
-            String[] stop = {"stop", "--run-dir", directory.toString()};
-            assertThat(Main.commandLine().setOut(new PrintWriter(out)).execute(stop))
-                    .as(out.toString())
-                    .isZero();
-            assertThat(out.toString().replaceAll("\\s+", " "))
-                    .containsPattern("run asked stopped after [0-9.ms ]+ at version [1-9]\\d*, because ");
-            assertThat(process.awaitExit(TrainProcess.PATIENCE)).isEqualTo(130);
-            assertThat(Main.commandLine().execute(stop))
-                    .as("there is nothing to stop")
-                    .isEqualTo(5);
-        }
-        long reached;
-        try (TrainProcess process = TrainProcess.train(directory, endless)) {
-            reached = process.awaitStep(3);
-            Said said = millrace("stop", "--run", "asked");
-            assertThat(said.status()).as(said.toString()).isZero();
-            assertThat(said.out().replaceAll("\\s+", " "))
-                    .contains("asked to stop; seen were: ", "no role of run asked is seen any more");
-            assertThat(process.awaitExit(TrainProcess.PATIENCE))
-                    .as("as after Ctrl-C")
-                    .isEqualTo(130);
-        }
-        JsonNode state = new ObjectMapper()
-                .readTree(millrace("runs", "--run", "asked", "--json").out())
-                .get(0);
-        assertThat(state.path("state").asText()).isEqualTo("idle");
-        long end = state.path("newest_version").asLong() + 1;
-        assertThat(end).isGreaterThan(reached);
-        assertThat(trainHere("asked", end, "--set", "run.id=asked"))
-                .as("a request is for those that ran when it came")
-                .extracting(Said::status)
-                .isEqualTo(0);
+        return RunInFolder.said(all);
     }
 
     private static Set<String> names(JsonNode topics, String prefix, String other) {
@@ -407,7 +354,7 @@ class ExternalClusterIT {
     @Test
     void shouldKeepTheLogOfARunWhereItIs() {
         String two = folder.resolve("two").toString();
-        RunInFolder.Said refused =
+        Said refused =
                 RunInFolder.said(List.of("train", "--plain", "--run-dir", two, "--set", "run.bootstrap_servers="));
         assertThat(refused.status()).as(refused.toString()).isEqualTo(2);
         assertThat(refused.err().lines())

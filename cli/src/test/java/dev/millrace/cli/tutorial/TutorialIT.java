@@ -16,8 +16,11 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** The commands of the tutorials, as a reader types them one after the other, by the packaged command. */
+@Execution(ExecutionMode.CONCURRENT)
 class TutorialIT {
     private static final Path TUTORIALS = Path.of("..", "docs", "tutorials");
     /** Needs NumPy, and nothing of the others. */

@@ -51,8 +51,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.api.parallel.Execution;
+import org.junit.jupiter.api.parallel.ExecutionMode;
 
 /** Batches of 8 samples in groups of 4. */
+@Execution(ExecutionMode.CONCURRENT)
 @Timeout(900)
 class StalenessControllerIT {
     private static final Task TASK = IncPrompts.defaults().task();
