@@ -36,6 +36,7 @@ class CriticIT {
                         .set("algorithm={variant: ppo, advantage: {kind: gae, lambda: 0.95}, critic: value_head}")
                         .set("algorithm.entropy.bonus=0.1")
                         .set("goal.mean_reward=0")
+                        .set("admission.eta=0") // the same rollouts on every machine
                         .set("learner.max_steps=" + STEPS)
                         .resolve())
                 .in(run)
