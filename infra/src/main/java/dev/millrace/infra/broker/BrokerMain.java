@@ -1,9 +1,13 @@
 package dev.millrace.infra.broker;
 
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -11,11 +15,13 @@ import java.util.stream.Collectors;
 
 /**
  * The child's side of {@link BrokerProcess}: says {@code READY host:port} on standard output and serves until
- * standard input ends, which it also does when the parent dies, or until the broker cannot go on.
+ * standard input ends, which it also does when the parent dies, or until the broker cannot go on. A line of input, transactional id
+ * and topics, is a request to {@link EmbeddedBroker#sync}, answered by {@code SYNCED} and what prevented it.
  */
 final class BrokerMain {
     static final String READY = "READY ";
     static final String FAILED = "FAILED ";
+    static final String SYNCED = "SYNCED ";
     private static final int CLUSTER = 7;
 
     private BrokerMain() {}
@@ -69,7 +75,7 @@ final class BrokerMain {
         CompletableFuture<Integer> ended = new CompletableFuture<>();
         Thread input = new Thread(
                 () -> {
-                    awaitEndOfInput();
+                    answerUntilEndOfInput(broker);
                     ended.complete(0);
                 },
                 "end of input");
@@ -78,13 +84,22 @@ final class BrokerMain {
         return (int) CompletableFuture.anyOf(failed, ended).join();
     }
 
-    private static void awaitEndOfInput() {
-        try {
-            while (System.in.read() >= 0) {
-                // only the end of the input matters
+    private static void answerUntilEndOfInput(EmbeddedBroker broker) {
+        try (BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            for (String request = requests.readLine(); request != null; request = requests.readLine()) {
+                System.out.println(SYNCED + sync(broker, List.of(request.split(" "))));
             }
         } catch (IOException e) {
             throw new UncheckedIOException(e);
+        }
+    }
+
+    private static String sync(EmbeddedBroker broker, List<String> request) {
+        try {
+            broker.sync(request.subList(1, request.size()), request.get(0));
+            return "";
+        } catch (RuntimeException e) { // of the disk, too
+            return String.valueOf(e.getMessage());
         }
     }
 

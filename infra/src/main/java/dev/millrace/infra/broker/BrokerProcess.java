@@ -6,6 +6,7 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -31,6 +32,8 @@ public final class BrokerProcess implements AutoCloseable {
     private final Process process;
     /** The line in which the child says that it is ready or has failed. */
     private final CompletableFuture<String> verdict = new CompletableFuture<>();
+    /** What prevented the sync that was asked for last; empty if it is done. */
+    private volatile CompletableFuture<String> synced = new CompletableFuture<>();
 
     /** Known once the broker serves; nobody is given this before. */
     private String bootstrapServers = "";
@@ -109,6 +112,30 @@ public final class BrokerProcess implements AutoCloseable {
         return process.isAlive();
     }
 
+    /**
+     * {@link EmbeddedBroker#sync} of the broker in the process. Calls take turns.
+     *
+     * @throws BrokerException if the broker cannot, or does not answer within twice the limit of its start
+     */
+    public synchronized void sync(Collection<String> topics, String transactionalId) {
+        synced = new CompletableFuture<>();
+        String prevented;
+        try {
+            process.getOutputStream()
+                    .write((transactionalId + " " + String.join(" ", topics) + "\n").getBytes(StandardCharsets.UTF_8));
+            process.getOutputStream().flush();
+            prevented = synced.get(2 * config.startTimeoutMs(), TimeUnit.MILLISECONDS);
+        } catch (IOException | ExecutionException | TimeoutException e) {
+            throw new BrokerException("broker " + process.pid() + " did not sync: " + e + "; its log is " + log, e);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new BrokerException("interrupted while broker " + process.pid() + " syncs", e);
+        }
+        if (!prevented.isEmpty()) {
+            throw new BrokerException(prevented);
+        }
+    }
+
     /** Ends the process at once, as a failing machine would, and waits until it is gone. */
     public void kill() {
         process.destroyForcibly();
@@ -174,6 +201,9 @@ public final class BrokerProcess implements AutoCloseable {
                 if (line.startsWith(BrokerMain.FAILED) && verdict.isDone()) {
                     LOG.error("broker {}: {}", process.pid(), line.substring(BrokerMain.FAILED.length()));
                 }
+                if (line.startsWith(BrokerMain.SYNCED)) {
+                    synced.complete(line.substring(BrokerMain.SYNCED.length()));
+                }
                 if (line.startsWith(BrokerMain.READY) || line.startsWith(BrokerMain.FAILED)) {
                     verdict.complete(line);
                 }
@@ -182,5 +212,6 @@ public final class BrokerProcess implements AutoCloseable {
             verdict.completeExceptionally(e);
         }
         verdict.completeExceptionally(new BrokerException("its output ended"));
+        synced.completeExceptionally(new BrokerException("its output ended"));
     }
 }

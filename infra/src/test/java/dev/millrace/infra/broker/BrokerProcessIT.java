@@ -78,6 +78,27 @@ class BrokerProcessIT {
     }
 
     @Test
+    void shouldSyncOnRequestUntilItIsGone() throws Exception {
+        try (BrokerProcess process = BrokerProcess.start(directory.resolve("data"), BrokerConfig.defaults(), QUICK)) {
+            createTopic(process);
+            try (KafkaProducer<String, String> committed = producer(process, IN_TRANSACTION)) {
+                committed.initTransactions();
+                committed.beginTransaction();
+                committed.send(new ProducerRecord<>("t", "of a version"));
+                committed.commitTransaction();
+            }
+
+            process.sync(List.of("t", "not-there"), "killed");
+            process.sync(List.of("t"), "unknown");
+
+            process.kill();
+            assertThatThrownBy(() -> process.sync(List.of("t"), "killed"))
+                    .isInstanceOf(BrokerException.class)
+                    .hasMessageContainingAll("did not sync", "data.log");
+        }
+    }
+
+    @Test
     void shouldPassOnTheReasonOfTheChild() {
         try (EmbeddedBroker first = EmbeddedBroker.start(directory.resolve("data"))) {
             assertThatThrownBy(() -> BrokerProcess.start(first.directory(), BrokerConfig.defaults()))
