@@ -30,6 +30,7 @@ import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.RoleThreads;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.train.StepLog;
+import dev.millrace.runtime.train.TrainRun;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Trajectory;
@@ -47,6 +48,7 @@ import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -55,6 +57,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
 import org.apache.kafka.clients.admin.Admin;
@@ -68,11 +71,15 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
     private final Map<String, Object> cluster;
     private final Path scratch;
     private final String prefix;
+    private final BiConsumer<Collection<String>, String> sync;
 
-    public ClosedExecution(Map<String, Object> cluster, Path scratch, String prefix) {
+    /** @param sync {@link dev.millrace.infra.broker.EmbeddedBroker#sync} of the broker; not called unless versions are to be durable */
+    public ClosedExecution(
+            Map<String, Object> cluster, Path scratch, String prefix, BiConsumer<Collection<String>, String> sync) {
         this.cluster = cluster;
         this.scratch = scratch;
         this.prefix = prefix;
+        this.sync = sync;
     }
 
     @Override
@@ -113,7 +120,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
                     config.run().schemaRegistryUrl().written(),
                     Clock.systemUTC())) {
                 try {
-                    return onLog(point, config, log.connection(), meters.registry());
+                    return onLog(point, config, TrainRun.synced(log.connection(), config, sync), meters.registry());
                 } finally {
                     delete(log.connection());
                 }

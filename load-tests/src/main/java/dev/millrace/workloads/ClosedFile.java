@@ -1,18 +1,20 @@
 package dev.millrace.workloads;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.workloads.closed.ClosedPlan;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
 /**
  * A closed-loop workload file: a run's configuration, {@link ClosedPlan} under {@code closed}, and lists of values
- * under {@code sweep}.
+ * under {@code sweep}. {@code broker.durability} is {@code system} by default.
  *
  * <pre>
  *   closed:
@@ -24,14 +26,22 @@ import java.util.Map;
  */
 public final class ClosedFile {
     static final String KEY = "closed";
+    static final String DURABILITY = "broker.durability";
     /** Keys that a load test sets itself, and why they are refused. */
-    private static final Map<String, String> DECIDED = Map.of(
+    private static final Map<String, String> DECIDED = new LinkedHashMap<>(Map.of(
             "goal", "a closed loop ends with its budget; give closed.seconds, closed.tokens and closed.reward",
             "metrics", "a load test serves no metrics",
-            "broker", "the broker is a process of its own; its heap is closed.broker_heap_mb",
             "run.id", "every run of a load test gets a name of its own",
             "run.topic_prefix", "every run of a load test gets topics of its own",
-            "run.bootstrap_servers", "give the cluster with --bootstrap-servers");
+            "run.bootstrap_servers", "give the cluster with --bootstrap-servers"));
+
+    static {
+        for (String key : ConfigBinder.keys(BrokerConfig.defaults())) {
+            if (!DURABILITY.equals("broker." + key)) {
+                DECIDED.put("broker." + key, "the broker is a process of its own; its heap is closed.broker_heap_mb");
+            }
+        }
+    }
 
     private final ObjectNode tree;
 
@@ -70,6 +80,9 @@ public final class ClosedFile {
         }
         if (points.stream().map(point -> point.plan().brokerHeapMb()).distinct().count() > 1) {
             throw new ConfigException("closed.broker_heap_mb cannot be swept: one broker serves all points");
+        }
+        if (points.stream().map(point -> point.config().broker()).distinct().count() > 1) {
+            throw new ConfigException(DURABILITY + " cannot be swept: one broker serves all points");
         }
         return points;
     }

@@ -2,6 +2,7 @@ package dev.millrace.workloads;
 
 import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.TextNode;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -27,6 +28,9 @@ public record ClosedPoint(Map<String, String> settings, ClosedPlan plan, ObjectN
         ObjectNode closed = ConfigTree.empty();
         closed.set(ClosedFile.KEY, tree.remove(ClosedFile.KEY));
         ClosedPlan plan = ConfigBinder.bind(ClosedSection.defaults(), closed).closed();
+        if (tree.at("/broker/durability").isMissingNode()) { // which other load tests have too
+            Sweep.put(tree, ClosedFile.DURABILITY, TextNode.valueOf("system"));
+        }
         if (plan.batchSequences() > 0) {
             Sweep.put(tree, "admission.batch_sequences", IntNode.valueOf(plan.batchSequences()));
             Sweep.put(tree, "topology.batch.sequences", IntNode.valueOf(plan.batchSequences()));

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.generator.sampling.WeightUpdate;
+import dev.millrace.infra.broker.Durability;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.topology.Distribution.Kind;
@@ -51,6 +52,21 @@ class ClosedFileTest {
     }
 
     @Test
+    void shouldWaitForTheDiskWhereTheWorkloadSaysSo() {
+        assertThat(durability("closed: {}")).isEqualTo(Durability.SYSTEM);
+        assertThat(durability("closed: {}\nbroker: {durability: versions}")).isEqualTo(Durability.VERSIONS);
+        assertThat(ClosedFile.of(ConfigTree.parse("closed: {}", "a workload")).resolved())
+                .contains("durability: system");
+    }
+
+    private static Durability durability(String yaml) {
+        ClosedPoint point = points(yaml).get(0);
+        assertThat(point.synchronous().config().broker())
+                .isEqualTo(point.config().broker());
+        return point.named("load-1", "kafka:9092").broker().durability();
+    }
+
+    @Test
     void shouldRefuseInSentences() {
         assertRefused("closed: {second: 7}", "unknown key closed.second", "did you mean closed.seconds?");
         assertRefused("closed: {seconds: 0}", "closed.seconds and tokens must be at least 0");
@@ -61,6 +77,10 @@ class ClosedFileTest {
         assertRefused(
                 "closed: {}\nalgorithm: {staleness: {max_versions: 8}}\nsweep: {admission.eta: [9]}",
                 "admission.eta is 9 and algorithm.staleness.max_versions is 8");
+        assertRefused(
+                "closed: {}\nbroker: {port: 9092}", "broker.port must not be in a workload", "a process of its own");
+        assertRefused(
+                "closed: {}\nsweep: {broker.durability: [system, versions]}", "broker.durability cannot be swept");
         assertRefused(
                 "closed: {}\nsweep: {closed.broker_heap_mb: [512, 1024]}", "closed.broker_heap_mb cannot be swept");
     }

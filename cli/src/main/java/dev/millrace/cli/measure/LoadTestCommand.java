@@ -7,6 +7,7 @@ import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.config.ClientFile;
 import dev.millrace.infra.broker.BrokerCluster;
 import dev.millrace.infra.broker.BrokerConfig;
+import dev.millrace.infra.broker.Durability;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.report.ReportOrigin;
@@ -37,12 +38,15 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.Callable;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
@@ -157,7 +161,11 @@ public final class LoadTestCommand implements Callable<Integer> {
         Workload first = points.get(0).workload();
         LoadReport measured;
         try (Scratch scratch = Scratch.make();
-                Cluster cluster = cluster(scratch, brokers == null ? first.brokers() : brokers, first.brokerHeapMb())) {
+                Cluster cluster = cluster(
+                        scratch,
+                        BrokerConfig.defaults(),
+                        brokers == null ? first.brokers() : brokers,
+                        first.brokerHeapMb())) {
             measured = new LoadReport(
                     LoadReport.FORMAT,
                     name,
@@ -171,27 +179,44 @@ public final class LoadTestCommand implements Callable<Integer> {
 
     private void closed(ClosedFile file, String name, ReportOrigin origin, PrintWriter out) throws Exception {
         List<ClosedPoint> points = file.points();
+        BrokerConfig broker = points.get(0).config().broker();
+        int count = brokers == null ? 1 : brokers;
+        if (broker.durability() != Durability.SYSTEM && !there().run().embedded()
+                || broker.durability() == Durability.VERSIONS && count > 1) {
+            throw new RefusedRequestException("cannot keep broker.durability "
+                    + broker.durability().name().toLowerCase(Locale.ROOT) + " of the workload on "
+                    + (count > 1 ? count + " brokers" : "a cluster given with --bootstrap-servers")
+                    + ", expected one broker started for it; leave out --bootstrap-servers and --brokers, or set"
+                    + " broker.durability to system");
+        }
         ClosedReport measured;
         try (Scratch scratch = Scratch.make();
-                Cluster cluster = cluster(
-                        scratch,
-                        brokers == null ? 1 : brokers,
-                        points.get(0).plan().brokerHeapMb())) {
+                Cluster cluster =
+                        cluster(scratch, broker, count, points.get(0).plan().brokerHeapMb())) {
             measured = new ClosedReport(
                     ClosedReport.FORMAT,
                     ClosedReport.KIND,
                     name,
                     origin,
                     file.resolved(),
-                    new ClosedLoop<>(new ClosedExecution(cluster.client(), scratch.directory(), prefix()), said(out))
+                    broker.durability(),
+                    new ClosedLoop<>(
+                                    new ClosedExecution(
+                                            cluster.client(), scratch.directory(), prefix(), cluster.sync()),
+                                    said(out))
                             .run(points));
         }
         ClosedLoopReport.write(measured, report, out::println);
         ReportText.lines(ClosedLoopReport.of(measured)).forEach(out::println);
     }
 
-    /** Brokers to load: our own, which end with it, or somebody else's. */
-    private record Cluster(Map<String, Object> client, AutoCloseable own) implements AutoCloseable {
+    /**
+     * Brokers to load: our own, which end with it, or somebody else's.
+     *
+     * @param sync of our only one
+     */
+    private record Cluster(Map<String, Object> client, AutoCloseable own, BiConsumer<Collection<String>, String> sync)
+            implements AutoCloseable {
         @Override
         public void close() {
             try {
@@ -202,12 +227,12 @@ public final class LoadTestCommand implements Callable<Integer> {
         }
     }
 
-    private Cluster cluster(Scratch scratch, int count, int heapMegabytes) {
+    private Cluster cluster(Scratch scratch, BrokerConfig broker, int count, int heapMegabytes) {
         MillraceConfig there = there();
         if (!there.run().embedded()) {
             Map<String, Object> client = new HashMap<>(there.clientSettings());
             client.put("bootstrap.servers", there.run().bootstrapServers());
-            return new Cluster(client, () -> {});
+            return new Cluster(client, () -> {}, (topics, learner) -> {});
         }
         if (clientFile.file() != null) {
             throw new ParameterException(
@@ -215,11 +240,11 @@ public final class LoadTestCommand implements Callable<Integer> {
                     "--command-config says how to reach a cluster, and neither it nor --bootstrap-servers says where one is");
         }
         BrokerCluster started = BrokerCluster.start(
-                scratch.directory().resolve("brokers"),
-                BrokerConfig.defaults(),
-                count,
-                List.of("-Xmx" + heapMegabytes + "m"));
-        return new Cluster(Map.of("bootstrap.servers", started.bootstrapServers()), started);
+                scratch.directory().resolve("brokers"), broker, count, List.of("-Xmx" + heapMegabytes + "m"));
+        return new Cluster(
+                Map.of("bootstrap.servers", started.bootstrapServers()),
+                started,
+                started.brokers().get(0)::sync);
     }
 
     /** Somebody else's brokers, if any are named. */

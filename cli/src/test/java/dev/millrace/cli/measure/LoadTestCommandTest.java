@@ -3,9 +3,12 @@ package dev.millrace.cli.measure;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.cli.Main;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -35,5 +38,21 @@ class LoadTestCommandTest {
                         "--report",
                         directory.toString()))
                 .contains("there is no configuration file");
+    }
+
+    @Test
+    void shouldRefuseDurabilityThatItCannotKeep() throws IOException {
+        Path workload = Files.writeString(
+                directory.resolve("durable.yaml"), "closed: {seconds: 5}\nbroker: {durability: versions}");
+        String[] command = {"load-test", "--workload", workload.toString(), "--report", directory.toString()};
+
+        assertThat(run(1, with(command, "--bootstrap-servers", "127.0.0.1:1")))
+                .contains("cannot keep broker.durability versions", "a cluster given with --bootstrap-servers");
+        assertThat(run(1, with(command, "--brokers", "3")))
+                .contains("cannot keep broker.durability versions", "on 3 brokers, expected one broker");
+    }
+
+    private static String[] with(String[] command, String... more) {
+        return Stream.concat(Stream.of(command), Stream.of(more)).toArray(String[]::new);
     }
 }

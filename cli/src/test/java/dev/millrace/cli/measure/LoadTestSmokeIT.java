@@ -162,7 +162,7 @@ class LoadTestSmokeIT {
         Path report = Files.createTempDirectory(directory, "measured").resolve("report");
         List<String> arguments =
                 new ArrayList<>(List.of("load-test", "--workload", tiny.toString(), "--report", report.toString()));
-        if (workload.path("brokers").asInt(1) == 1) {
+        if (workload.path("brokers").asInt(1) == 1 && !workload.has("broker")) {
             arguments.addAll(List.of("--bootstrap-servers", broker.bootstrapServers()));
         }
 

@@ -322,6 +322,7 @@ final class LoadTables {
         StringBuilder table = new StringBuilder(Tables.head(
                 "workload",
                 "run",
+                "durability",
                 "ms per step",
                 "of the plain loop",
                 "tokens/s",
@@ -338,12 +339,13 @@ final class LoadTables {
                 String label = labelled(name, curve.settings());
                 String commit = report.origin().commit();
                 if (curve.plain() != null) {
-                    table.append(run(label, "plain loop", curve.plain(), curve.plain(), commit));
+                    table.append(run(label, "plain loop", "", curve.plain(), curve.plain(), commit));
                     label = "";
                 }
                 for (ClosedRun run : curve.runs()) {
                     String eta = run.settings().getOrDefault("admission.eta", "2");
-                    table.append(run(label, "eta " + eta, run, curve.plain(), commit));
+                    String durability = report.durability().name().toLowerCase(Locale.ROOT);
+                    table.append(run(label, "eta " + eta, durability, run, curve.plain(), commit));
                     label = "";
                 }
             }
@@ -351,10 +353,12 @@ final class LoadTables {
         return table.toString();
     }
 
-    private static String run(String label, String name, ClosedRun run, @Nullable ClosedRun plain, String commit) {
+    private static String run(
+            String label, String name, String durability, ClosedRun run, @Nullable ClosedRun plain, String commit) {
         return Tables.row(
                 label,
                 name,
+                durability,
                 number(run.millisPerStep(), 0),
                 plain == null ? "" : number(run.millisPerStep() / plain.millisPerStep(), 2),
                 number(run.tokensPerSecond(), 0),

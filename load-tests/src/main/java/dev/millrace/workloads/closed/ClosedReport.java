@@ -1,5 +1,6 @@
 package dev.millrace.workloads.closed;
 
+import dev.millrace.infra.broker.Durability;
 import dev.millrace.report.ReportOrigin;
 import java.util.List;
 import java.util.Map;
@@ -10,11 +11,22 @@ import org.jspecify.annotations.Nullable;
  *
  * @param kind distinguishes it from other reports
  * @param workload as resolved, as YAML
+ * @param durability asked of the broker; absent for SYSTEM
  */
 public record ClosedReport(
-        int format, String kind, String name, ReportOrigin origin, String workload, List<ClosedCurve> curves) {
+        int format,
+        String kind,
+        String name,
+        ReportOrigin origin,
+        String workload,
+        Durability durability,
+        List<ClosedCurve> curves) {
     public static final int FORMAT = 1;
     public static final String KIND = "closed";
+
+    public ClosedReport {
+        durability = durability == null ? Durability.SYSTEM : durability;
+    }
 
     /**
      * Runs that differ in eta alone.

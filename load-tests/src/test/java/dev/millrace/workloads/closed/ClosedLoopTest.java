@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import dev.millrace.infra.broker.Durability;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
 import dev.millrace.workloads.ClosedLoopReport;
@@ -131,6 +132,7 @@ class ClosedLoopTest {
                 "eta",
                 new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
                 "# </script>",
+                Durability.VERSIONS,
                 loop(List.of(Setting.of(0, "64"), Setting.of(2, "64"))));
         ClosedLoopReport.write(report, directory, line -> {});
         assertThat(JsonFile.read(directory.resolve(OpenLoopReport.JSON), ClosedReport.class))

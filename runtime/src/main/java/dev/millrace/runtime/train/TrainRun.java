@@ -57,6 +57,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -65,7 +66,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Consumer;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.admin.Admin;
 import org.jspecify.annotations.Nullable;
@@ -163,7 +164,7 @@ public final class TrainRun {
                 say("log on " + config.run().bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
                 try {
-                    return onLog(config.run().bootstrapServers(), learner -> {}, endpoint, meters.registry());
+                    return onLog(config.run().bootstrapServers(), (topics, learner) -> {}, endpoint, meters.registry());
                 } catch (RuntimeException e) {
                     throw AccountRights.explained(config, AccountRights.roles(config), e);
                 }
@@ -174,17 +175,16 @@ public final class TrainRun {
                 directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
-                Consumer<String> sync = config.broker().durability() == Durability.VERSIONS
-                        ? learner -> broker.sync(restingPlaces(), learner)
-                        : learner -> {};
-                return onLog(broker.bootstrapServers(), sync, endpoint, meters.registry());
+                return onLog(broker.bootstrapServers(), broker::sync, endpoint, meters.registry());
             }
         }
     }
 
-    /** @param sync makes the versions safe that the learner of a transactional id has published */
     private RunResult onLog(
-            String bootstrapServers, Consumer<String> sync, HttpEndpoint endpoint, PrometheusMeterRegistry meters)
+            String bootstrapServers,
+            BiConsumer<Collection<String>, String> sync,
+            HttpEndpoint endpoint,
+            PrometheusMeterRegistry meters)
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
@@ -218,19 +218,27 @@ public final class TrainRun {
                                 .toList());
             }
             return trained(
-                    log.connection()
+                    synced(log.connection(), config, sync)
                             .reachedBy("--run-dir " + directory.path())
-                            .syncedBy(() -> sync.accept(log.connection().scoped("learner")))
                             .withPatience(config.run().patience()),
                     endpoint,
                     meters);
         }
     }
 
-    /** Topics whose last records are needed to load, verify or relearn a published version. */
-    private List<String> restingPlaces() {
+    /**
+     * The same log, whose versions a generator takes up when they are on the broker's disk, if {@code broker.durability} is
+     * {@code versions}.
+     *
+     * @param sync {@link EmbeddedBroker#sync} of the run's broker
+     */
+    public static LogConnection synced(
+            LogConnection connection, MillraceConfig config, BiConsumer<Collection<String>, String> sync) {
+        if (config.broker().durability() != Durability.VERSIONS) {
+            return connection;
+        }
         RunTopics topics = config.run().topics();
-        return List.of(
+        List<String> neededByVersion = List.of( // to load, verify or relearn it
                 topics.run(),
                 config.topics().schemasTopic(),
                 topics.trajectories(),
@@ -239,6 +247,7 @@ public final class TrainRun {
                 topics.weights(),
                 topics.optimizerState(),
                 topics.trainingLog());
+        return connection.syncedBy(() -> sync.accept(neededByVersion, connection.scoped("learner")));
     }
 
     /**
