@@ -45,6 +45,14 @@ public record Baseline(
     private static final int COPIES_WITHOUT_GAIN = 3;
     private static final double GAIN = 1.05;
     private static final int LEAST_COPIED = 64;
+    /** Of the load, up to ten seconds, that the copies take. */
+    private static final double COPYING_SHARE = 0.6;
+
+    /** About how long {@link #measure} takes on two cores. */
+    static double seconds(Workload workload) {
+        return 2 * Math.min(PUBLISHING_SECONDS, workload.seconds())
+                + COPYING_SHARE * Math.min(LONG_LOAD_SECONDS, workload.seconds());
+    }
 
     public static Baseline measure(Map<String, Object> client, Workload workload, String name)
             throws InterruptedException {

@@ -6,11 +6,14 @@ import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
+import dev.millrace.workloads.closed.ClosedLoop;
 import dev.millrace.workloads.closed.ClosedPlan;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
+import java.util.stream.Collectors;
 
 /**
  * A closed-loop workload file: a run's configuration, {@link ClosedPlan} under {@code closed}, and lists of values
@@ -42,6 +45,11 @@ public final class ClosedFile {
             }
         }
     }
+
+    /** Of a run apart from its budget: its topics, its first step, its end. */
+    private static final double RUN_SECONDS = 4;
+    /** Of the broker's start and the uncounted run. */
+    private static final double START_SECONDS = 15;
 
     private final ObjectNode tree;
 
@@ -85,6 +93,24 @@ public final class ClosedFile {
             throw new ConfigException(DURABILITY + " cannot be swept: one broker serves all points");
         }
         return points;
+    }
+
+    /** About how long all runs take; empty if one may end with its tokens. */
+    OptionalDouble seconds() {
+        List<ClosedPoint> points = points();
+        if (points.stream().anyMatch(point -> point.plan().tokens() > 0)) {
+            return OptionalDouble.empty();
+        }
+        // a curve's plain loop, and its synchronous run, take as long as its first point
+        Map<Map<String, String>, List<ClosedPoint>> curves = points.stream()
+                .collect(Collectors.groupingBy(point -> Sweep.without(ClosedLoop.ETA, point.settings())));
+        return OptionalDouble.of(curves.values().stream()
+                .mapToDouble(curve -> (curve.stream().anyMatch(point -> point.eta() == 0) ? 1 : 2)
+                                * (curve.get(0).plan().seconds() + RUN_SECONDS)
+                        + curve.stream()
+                                .mapToDouble(point -> point.plan().seconds() + RUN_SECONDS)
+                                .sum())
+                .reduce(START_SECONDS, Double::sum));
     }
 
     /** The first point in full, and the sweep, as YAML. */

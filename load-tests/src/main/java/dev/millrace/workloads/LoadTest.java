@@ -36,9 +36,8 @@ public final class LoadTest {
     public List<Curve> run(List<SweepPoint> points) throws InterruptedException {
         Map<Map<String, String>, List<SweepPoint>> byCurve = new LinkedHashMap<>();
         for (SweepPoint point : points) {
-            Map<String, String> shared = new LinkedHashMap<>(point.settings());
-            shared.remove(RATE);
-            byCurve.computeIfAbsent(shared, settings -> new ArrayList<>()).add(point);
+            byCurve.computeIfAbsent(Sweep.without(RATE, point.settings()), settings -> new ArrayList<>())
+                    .add(point);
         }
         List<Curve> curves = new ArrayList<>();
         for (Map.Entry<Map<String, String>, List<SweepPoint>> curve : byCurve.entrySet()) {

@@ -75,6 +75,13 @@ final class Sweep {
         return combinations;
     }
 
+    /** The settings that the points of a curve share. */
+    static Map<String, String> without(String key, Map<String, String> settings) {
+        Map<String, String> shared = new LinkedHashMap<>(settings);
+        shared.remove(key);
+        return shared;
+    }
+
     static void put(ObjectNode tree, String key, JsonNode value) {
         String[] path = key.split("\\.");
         ObjectNode at = tree;

@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalDouble;
 import java.util.function.Function;
 
 /**
@@ -26,6 +27,11 @@ import java.util.function.Function;
 public final class WorkloadFile {
     private static final List<String> COUNTED = List.of(
             "group_size", "prompt_tokens", "response_tokens", "versions_behind", "unscored_share", "garbage_share");
+
+    /** Of the start of a broker. */
+    private static final double START_SECONDS = 5;
+    /** Of a point apart from its load, on each broker: its topics, the start and the end of its topology. */
+    private static final double POINT_SECONDS = 4;
 
     private final ObjectNode tree;
     private final Map<String, RecordedShape> recorded = new HashMap<>();
@@ -72,6 +78,24 @@ public final class WorkloadFile {
                     + "; leave one of them out");
         }
         return points;
+    }
+
+    /** About how long all points and their baselines take; empty if the rollouts are those of a recorded run. */
+    OptionalDouble seconds() {
+        if (tree.at("/rollouts/from").isTextual()) {
+            return OptionalDouble.empty();
+        }
+        List<SweepPoint> points = points(recorded::get);
+        Workload each = points.get(0).workload();
+        long curves = points.stream()
+                .map(point -> Sweep.without(LoadTest.RATE, point.settings()))
+                .distinct()
+                .count();
+        long measured = each.knee().search() ? curves * each.knee().points() : points.size();
+        double point = each.warmUpSeconds() + each.seconds() + each.brokers() * POINT_SECONDS;
+        // the first point runs once more, with a baseline of its own
+        return OptionalDouble.of(
+                each.brokers() * START_SECONDS + (curves + 1) * Baseline.seconds(each) + (measured + 1) * point);
     }
 
     private static void requireNotStated(ObjectNode combination) {

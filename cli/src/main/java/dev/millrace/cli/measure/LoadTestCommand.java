@@ -72,6 +72,7 @@ import picocli.CommandLine.Spec;
             ReplayRateCommand.class,
             GrowthCommand.class,
             GatewayLoadCommand.class,
+            FiguresCommand.class,
             RepeatCommand.class
         },
         footer = {

@@ -55,4 +55,14 @@ class LoadTestCommandTest {
     private static String[] with(String[] command, String... more) {
         return Stream.concat(Stream.of(command), Stream.of(more)).toArray(String[]::new);
     }
+
+    @Test
+    void shouldRefusePartsAndFoldersThatAreNotThere() {
+        String[] figures = {"load-test", "figures", "--report", directory.toString()};
+
+        assertThat(run(2, with(figures, "--workloads", "../load-tests/workloads", "--only", "knee", "kneee")))
+                .contains("--only must name parts: kneee, expected topology, replay,");
+        assertThat(run(1, with(figures, "--workloads", directory.resolve("none").toString())))
+                .contains("cannot measure figures: there is no folder", "--workloads");
+    }
 }

@@ -11,6 +11,7 @@ import dev.millrace.report.Sample;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.workloads.ClosedFile;
 import dev.millrace.workloads.Curve.LoadReport;
+import dev.millrace.workloads.Figure;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.OpenLoopReport;
 import dev.millrace.workloads.PointResult;
@@ -27,7 +28,9 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
@@ -36,10 +39,7 @@ import java.util.concurrent.Future;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.MethodOrderer;
-import org.junit.jupiter.api.Order;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.TestMethodOrder;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -50,7 +50,6 @@ import picocli.CommandLine;
  * its numbers. A new command without a case here fails.
  */
 @Tag("smoke")
-@TestMethodOrder(MethodOrderer.OrderAnnotation.class)
 class LoadTestSmokeIT {
     private static final Path WORKLOADS = Path.of("..", "load-tests", "workloads");
     private static final int AT_ONCE = 4;
@@ -81,12 +80,8 @@ class LoadTestSmokeIT {
     static void startAll() throws IOException {
         broker = EmbeddedBroker.start(brokerDirectory);
         atOnce = Executors.newFixedThreadPool(AT_ONCE);
-        for (String command :
-                loadTests().filter(command -> !command.equals(ALONE)).toList()) {
-            start(command, () -> loadTest(command));
-        }
-        for (Path file : workloads()) {
-            start(file.toString(), () -> measureTiny(file));
+        for (String name : loadTests().filter(name -> !name.equals(ALONE)).toList()) {
+            start(name, () -> loadTest(name));
         }
     }
 
@@ -107,16 +102,15 @@ class LoadTestSmokeIT {
         broker.close();
     }
 
-    static List<Path> workloads() throws IOException {
-        try (Stream<Path> files = Files.list(WORKLOADS)) {
-            return files.filter(file -> file.toString().endsWith(".yaml"))
-                    .sorted()
-                    .toList();
+    /** What {@code figures} measures, each once, then the other subcommands; what runs alone is last. */
+    static Stream<String> loadTests() throws IOException {
+        Map<List<String>, String> figures = new LinkedHashMap<>();
+        for (Figure figure : Figure.all(WORKLOADS)) {
+            figures.putIfAbsent(figure.arguments(), figure.name());
         }
-    }
-
-    static Stream<String> loadTests() {
-        return subcommands("load-test");
+        return Stream.concat(figures.values().stream(), subcommands("load-test"))
+                .distinct()
+                .sorted(Comparator.comparing(ALONE::equals));
     }
 
     static Stream<String> experiments() {
@@ -128,13 +122,6 @@ class LoadTestSmokeIT {
                 .map(CommandLine::getCommandName)
                 .distinct()
                 .sorted();
-    }
-
-    @Order(1) // before what runs alone
-    @ParameterizedTest
-    @MethodSource("workloads")
-    void shouldMeasureEveryWorkload(Path file) {
-        assertThat(MEASURED.get(file.toString())).succeedsWithin(LIMIT);
     }
 
     private static void measureTiny(Path file) throws IOException {
@@ -301,6 +288,11 @@ class LoadTestSmokeIT {
     }
 
     private static void loadTest(String command) throws IOException {
+        Path workload = WORKLOADS.resolve(command + ".yaml");
+        if (Files.exists(workload)) {
+            measureTiny(workload);
+            return;
+        }
         String report = reports.resolve(command).toString();
         switch (command) {
             case "topology" -> {
@@ -412,8 +404,28 @@ class LoadTestSmokeIT {
                                 "--run-dir",
                                 report))
                         .contains("744 rollouts in " + report);
+            case "figures" -> measureFigures(Path.of(report));
             default -> throw new AssertionError("no tiny instance of load-test " + command + " is known here; add one");
         }
+    }
+
+    private static void measureFigures(Path report) throws IOException {
+        Path tiny = Files.createDirectory(reports.resolve("tiny"));
+        Files.writeString(tiny.resolve("absent.yaml"), "rollouts: {from: nowhere}");
+        ObjectNode saturation = ConfigTree.read(WORKLOADS.resolve("saturation.yaml"));
+        shrinkOpen(saturation, false);
+        Files.writeString(tiny.resolve("saturation.yaml"), ConfigTree.write(saturation));
+        String[] command =
+                ("load-test figures --only absent,saturation --workloads " + tiny + " --report " + report).split(" ");
+
+        assertThat(run(List.of(1), command))
+                .contains("2 parts", "absent: failed", "saturation: ", "load average", "failed: absent;");
+        try (Stream<Path> files = Files.list(report.resolve("saturation"))) {
+            assertThat(files.map(Path::getFileName).map(Path::toString))
+                    .as("as in load-tests/results")
+                    .containsExactlyInAnyOrder("points.csv", "report.json", "report.png");
+        }
+        assertThat(run(List.of(1), command)).contains("absent: failed", "saturation: measured already");
     }
 
     /** Whether a goal is reached on the machine of a test says nothing: 1 is as good as 0. */

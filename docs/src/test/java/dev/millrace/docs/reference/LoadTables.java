@@ -31,6 +31,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -43,12 +45,25 @@ final class LoadTables {
     private static final List<String> CLOSED =
             List.of("closed-plain", "closed-eta", "closed-tail", "closed-batch", "closed-update", "closed-cache");
 
+    /** Reports that the tables were made from, below {@link #RESULTS}. */
+    private static final Set<Path> READ = new TreeSet<>();
+
     private LoadTables() {}
+
+    /** The reports that {@link #all} reads, below {@code load-tests/results}. */
+    static Set<Path> reports() throws IOException {
+        all();
+        return READ;
+    }
+
+    private static <T> T read(String report, Class<T> type) throws IOException {
+        READ.add(Path.of(report));
+        return JsonFile.read(RESULTS.resolve(report), type);
+    }
 
     /** By page, and by the name that the page's marker has. */
     static Map<String, Map<String, String>> all() throws IOException {
-        GrowthBenchmark.Report growth =
-                JsonFile.read(RESULTS.resolve("growth").resolve("growth.json"), GrowthBenchmark.Report.class);
+        GrowthBenchmark.Report growth = read("growth/growth.json", GrowthBenchmark.Report.class);
         return Map.of(
                 "measurements/load.md",
                 Map.of(
@@ -89,7 +104,7 @@ final class LoadTables {
     }
 
     private static Map<String, String> topology() throws IOException {
-        JsonNode report = JsonFile.read(RESULTS.resolve("topology.json"), JsonNode.class);
+        JsonNode report = read("topology.json", JsonNode.class);
         StringBuilder table = new StringBuilder(Tables.head(
                 "case", "copy MB/s", "topology MB/s", "rollouts/s", "topology : copy (goal 0.5)", "by processor time"));
         for (JsonNode each : report.path("throughput")) {
@@ -123,7 +138,7 @@ final class LoadTables {
     }
 
     private static Map<String, String> replay() throws IOException {
-        ReplayBenchmark.Report report = JsonFile.read(RESULTS.resolve("replay.json"), ReplayBenchmark.Report.class);
+        ReplayBenchmark.Report report = read("replay.json", ReplayBenchmark.Report.class);
         StringBuilder table = new StringBuilder(Tables.head(
                 "response tokens, rollouts",
                 "topology, rollouts/s",
@@ -228,7 +243,7 @@ final class LoadTables {
 
     private static void forEachCurve(List<String> names, CurveRow row) throws IOException {
         for (String name : names) {
-            LoadReport report = JsonFile.read(report(name), LoadReport.class);
+            LoadReport report = read(name + "/report.json", LoadReport.class);
             for (Curve curve : report.curves()) {
                 row.add(labelled(name, curve.settings()), report.origin().commit(), curve);
             }
@@ -334,7 +349,7 @@ final class LoadTables {
                 "idle: generator, scorer, learner",
                 "commit"));
         for (String name : CLOSED) {
-            ClosedReport report = JsonFile.read(report(name), ClosedReport.class);
+            ClosedReport report = read(name + "/report.json", ClosedReport.class);
             for (ClosedCurve curve : report.curves()) {
                 String label = labelled(name, curve.settings());
                 String commit = report.origin().commit();
@@ -381,10 +396,6 @@ final class LoadTables {
 
     private static String labelled(String name, Map<String, String> settings) {
         return "`" + name + "`" + (settings.isEmpty() ? "" : ": " + SettingsLabel.of(settings));
-    }
-
-    private static Path report(String name) {
-        return RESULTS.resolve(name).resolve("report.json");
     }
 
     private static String number(double value, int decimals) {

@@ -2,6 +2,7 @@ package dev.millrace.docs.reference;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.millrace.workloads.Figure;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +16,13 @@ class LoadTablesTest {
         for (Map.Entry<String, Map<String, String>> each : LoadTables.all().entrySet()) {
             requireCurrent(Path.of(each.getKey()), each.getValue());
         }
+    }
+
+    @Test
+    void shouldReadOnlyReportsThatOneCommandMeasures() throws IOException {
+        assertThat(Figure.all(Path.of("..", "load-tests", "workloads")))
+                .extracting(Figure::report)
+                .containsAll(LoadTables.reports());
     }
 
     private static void requireCurrent(Path file, Map<String, String> tables) throws IOException {
