@@ -130,7 +130,10 @@ class LoadTestSmokeIT {
         ObjectNode tree = ConfigTree.read(file);
         if (ClosedFile.isOne(tree)) {
             shrinkClosed(tree);
-            requireNumbers(JsonFile.read(measure(tree, directory), ClosedReport.class));
+            ClosedReport measured = JsonFile.read(measure(tree, directory), ClosedReport.class);
+            requireNumbers(measured);
+            assertThat(measured.durability().name())
+                    .isEqualToIgnoringCase(tree.at("/broker/durability").asText("system"));
             return;
         }
         shrinkOpen(tree, file.endsWith(KNEE));
