@@ -62,7 +62,7 @@ public final class FiguresCommand implements Callable<Integer> {
         List<Figure> figures = chosen();
         String commit = ReportOrigin.here("", null).commit();
         say(
-                "%d parts, commit %s; those whose time is known before take %.0f minutes",
+                "parts: %d, commit %s; those whose time is known before take %.0f minutes",
                 figures.size(),
                 commit,
                 figures.stream()

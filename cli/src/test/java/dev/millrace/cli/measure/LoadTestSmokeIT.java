@@ -422,7 +422,7 @@ class LoadTestSmokeIT {
                 ("load-test figures --only absent,saturation --workloads " + tiny + " --report " + report).split(" ");
 
         assertThat(run(List.of(1), command))
-                .contains("2 parts", "absent: failed", "saturation: ", "load average", "failed: absent;");
+                .contains("parts: 2,", "absent: failed", "saturation: ", "load average", "failed: absent;");
         try (Stream<Path> files = Files.list(report.resolve("saturation"))) {
             assertThat(files.map(Path::getFileName).map(Path::toString))
                     .as("as in load-tests/results")
