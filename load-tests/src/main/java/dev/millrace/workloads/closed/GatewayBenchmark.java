@@ -15,6 +15,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
+import dev.millrace.report.Sample;
 import dev.millrace.report.Section;
 import dev.millrace.report.Table;
 import dev.millrace.runtime.config.ConfigLayers;
@@ -193,11 +194,13 @@ public final class GatewayBenchmark {
                 List.of(
                         goal(
                                 "added to the median call",
-                                median(rounds.stream().map(Round::addedP50).toList()),
+                                Sample.of(rounds.stream().map(Round::addedP50).toList())
+                                        .median(),
                                 P50_BOUND_MS),
                         goal(
                                 "added to the slowest of 100 calls",
-                                median(rounds.stream().map(Round::addedP99).toList()),
+                                Sample.of(rounds.stream().map(Round::addedP99).toList())
+                                        .median(),
                                 P99_BOUND_MS)));
     }
 
@@ -207,11 +210,6 @@ public final class GatewayBenchmark {
                 String.format(Locale.ROOT, "%.1f ms", value),
                 String.format(Locale.ROOT, "below %.0f ms", bound),
                 value < bound);
-    }
-
-    private static double median(List<Double> values) {
-        List<Double> sorted = values.stream().sorted().toList();
-        return sorted.get((sorted.size() - 1) / 2);
     }
 
     private static String url(CompletableFuture<String> listening, RoleThreads threads) throws InterruptedException {

@@ -1,6 +1,7 @@
 package dev.millrace.runtime.report;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.report.Sample;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.ToDoubleFunction;
@@ -75,32 +76,26 @@ public record StepFiguresSummary(
     }
 
     private static Optional<Ess> essOf(List<StepRow> steps) {
-        double[] raw = known(steps, StepRow::essRatio);
-        double[] truncated = known(steps, StepRow::essRatioTruncated);
-        return raw.length == 0
-                ? Optional.empty()
-                : Optional.of(new Ess(
-                        median(raw), raw[0], median(truncated), truncated.length == 0 ? Double.NaN : truncated[0]));
+        Optional<Sample> truncated = known(steps, StepRow::essRatioTruncated);
+        return known(steps, StepRow::essRatio)
+                .map(raw -> new Ess(
+                        raw.median(),
+                        raw.min(),
+                        truncated.map(Sample::median).orElse(Double.NaN),
+                        truncated.map(Sample::min).orElse(Double.NaN)));
     }
 
     private static double median(List<StepRow> steps, ToDoubleFunction<StepRow> figure) {
-        return median(known(steps, figure));
+        return known(steps, figure).map(Sample::median).orElse(Double.NaN);
     }
 
-    private static double[] known(List<StepRow> steps, ToDoubleFunction<StepRow> figure) {
-        return steps.stream()
+    private static Optional<Sample> known(List<StepRow> steps, ToDoubleFunction<StepRow> figure) {
+        List<Double> values = steps.stream()
                 .mapToDouble(figure)
                 .filter(Double::isFinite)
-                .sorted()
-                .toArray();
-    }
-
-    private static double median(double[] sorted) {
-        int middle = sorted.length / 2;
-        if (sorted.length == 0) {
-            return Double.NaN;
-        }
-        return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+                .boxed()
+                .toList();
+        return values.isEmpty() ? Optional.empty() : Optional.of(Sample.of(values));
     }
 
     /** Puts the figures into the summary; the names are a contract. */
