@@ -58,8 +58,6 @@ public final class ConfigCommand implements Callable<Integer> {
 
     /** Settings of plug-in kinds in the reference's format. */
     static final class PluginReference {
-        private static final String HEAD = "\n\n| key | default | meaning |\n| --- | --- | --- |\n";
-
         private PluginReference() {}
 
         static String text(Catalogue catalogue) {
@@ -87,7 +85,7 @@ public final class ConfigCommand implements Callable<Integer> {
                 text.append(" It has no settings.\n");
                 return;
             }
-            text.append(HEAD);
+            text.append("\n\n");
             rows("", kind.defaults(), text);
         }
 
@@ -100,15 +98,15 @@ public final class ConfigCommand implements Callable<Integer> {
                     rows(key, nested, text);
                     continue;
                 }
-                text.append("| `")
+                text.append("- `")
                         .append(choice ? key + "." + Choice.KIND : key)
-                        .append("` | `")
+                        .append("` = `")
                         .append(choice ? Choice.kindOf(value) : shown(value))
-                        .append("` | ")
+                        .append("`: ")
                         .append(Optional.ofNullable(component.getAnnotation(Meaning.class))
-                                .map(meaning -> meaning.value().replace("|", "\\|"))
+                                .map(Meaning::value)
                                 .orElse("the plug-in does not say"))
-                        .append(" |\n");
+                        .append('\n');
             }
         }
 

@@ -15,8 +15,9 @@ import picocli.CommandLine.Option;
         name = "growth",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = "Measures the processor time and the bytes on the log of a rollout over rollouts, partitions, "
-                + "instances and response tokens, one at a time, on its own broker, and fits an exponent to each.",
+        description =
+                "Measures processor time and bytes on the log per rollout, on its own broker. Varies rollouts, partitions, "
+                        + "instances and response tokens one at a time, and fits an exponent to each.",
         footer = {
             "",
             "Takes a quarter of an hour or so. Figures for millrace plan. Exit codes: 0 no cost grows beyond its bound; "

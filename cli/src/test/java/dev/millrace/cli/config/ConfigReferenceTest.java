@@ -13,8 +13,10 @@ import java.lang.reflect.RecordComponent;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
@@ -32,21 +34,43 @@ class ConfigReferenceTest {
 
     private static final Path REFERENCE = Path.of("src/main/resources" + ConfigCommand.REFERENCE);
 
+    /** Keys of the same environment, said once. */
+    private static final String ENVIRONMENTS = "environments[].";
+
+    private static final String TASK_ENVIRONMENT = "task.environment.";
+
+    /** A row of the page; kinds of a choice that agree in all of it share one. */
+    private record Row(String key, String shown, KeyScope scope, String meaning) {
+        String text(List<String> kinds) {
+            String mark = switch (scope) {
+                case RUN -> "";
+                case DEFAULT -> "ᵈ";
+                case PROCESS -> "ᵖ";
+            };
+            return "- `" + key + "`" + mark + (kinds.contains("") ? "" : " (" + String.join(", ", kinds) + ")") + " = "
+                    + shown + ": " + meaning + "\n";
+        }
+    }
+
+    /** Rows with their kinds, by the first part of the key. */
+    private final Map<String, Map<Row, List<String>>> page = new LinkedHashMap<>();
+
     @Test
     void shouldSayWhatEveryKeyMeans() throws IOException {
-        StringBuilder text = new StringBuilder(
-                "# Configuration\n\nEvery key with its default, for a YAML file (`--config`) or `--set key=value`. A kind in brackets says for which "
-                        + "choice a key exists.\n\nEmpty: recorded on the log, the same in every process. `default`: recorded, a process may override it. "
-                        + "`process`: not recorded.\n");
-        sections("", MillraceConfig.defaults(), text);
+        sections("", MillraceConfig.defaults(), "");
         for (Class<?> shared : SHOWN_ONCE) {
             String key = ConfigBinder.keyOf(shared.getSimpleName().replace("Config", ""));
             for (Record kind : Choice.of(shared).orElseThrow().defaults()) {
-                if (kind.getClass().getRecordComponents().length > 0) {
-                    table(key + ": " + Choice.kindOf(kind), "…." + key, kind, text);
-                }
+                rows("…." + key, kind, Choice.kindOf(kind));
             }
         }
+        StringBuilder text = new StringBuilder(
+                "# Configuration\n\nEvery key `=` its default, for a YAML file (`--config`) or `--set key=value`. Brackets name the kinds that have a "
+                        + "key.\n\nKeys are recorded on the log and the same in every process; ᵈ: a process may override it; ᵖ: not recorded.\n");
+        page.forEach((section, rows) -> {
+            text.append("\n## ").append(section).append("\n\n");
+            rows.forEach((row, kinds) -> text.append(row.text(kinds)));
+        });
         if (Boolean.getBoolean("millrace.write.reference")) {
             Files.createDirectories(REFERENCE.getParent());
             Files.writeString(REFERENCE, text);
@@ -61,101 +85,81 @@ class ConfigReferenceTest {
         String reference = Files.readString(REFERENCE);
         assertThat(ConfigBinder.keys(MillraceConfig.defaults()))
                 .hasSizeGreaterThan(60)
-                .allSatisfy(key -> assertThat(reference).contains("| `" + key + "` "));
+                .allSatisfy(key -> assertThat(reference).contains("- `" + key + "`"));
     }
 
-    private static void sections(String path, Record record, StringBuilder text) throws IOException {
-        table(path.isEmpty() ? "clients" : path, path, record, text);
+    /** Adds the keys of a record and of the records inside; {@code kind} is empty outside a choice. */
+    private void sections(String path, Record record, String kind) throws IOException {
+        rows(path, record, kind);
         for (RecordComponent component : record.getClass().getRecordComponents()) {
             String key = join(path, component);
             if (Choice.of(component.getType()).isPresent()) {
-                choice(key, component, (Record) value(component, record), text);
+                if (kind.isEmpty() || !SHOWN_ONCE.contains(component.getType())) {
+                    choice(key, component, (Record) value(component, record));
+                }
             } else if (Choice.ofElements(component).isPresent()) {
-                elements(key, component, text);
-            } else if (Record.class.isAssignableFrom(component.getType())) {
-                sections(key, (Record) value(component, record), text);
+                for (Record element : Choice.ofElements(component).orElseThrow().defaults()) {
+                    sections(key + "[]", element, Choice.kindOf(element));
+                }
+            } else if (kind.isEmpty() && Record.class.isAssignableFrom(component.getType())) {
+                sections(key, (Record) value(component, record), "");
             }
-        }
-    }
-
-    /** Begins a table where the first part of the key is another than that of the rows before. */
-    private static void heading(String title, StringBuilder text) {
-        String section = "\n## " + title.replaceAll("[.:\\[].*", "") + "\n";
-        if (text.lastIndexOf("\n## ") != text.lastIndexOf(section) || text.indexOf(section) < 0) {
-            text.append(section).append("\n| key | default | for | meaning |\n| --- | --- | --- | --- |\n");
         }
     }
 
     /** One row for the choice, and one for each setting of each kind. */
-    private static void choice(String key, RecordComponent component, Record chosen, StringBuilder text)
-            throws IOException {
+    private void choice(String key, RecordComponent component, Record chosen) throws IOException {
         Choice choice = Choice.of(component.getType()).orElseThrow();
-        heading(key, text);
-        text.append("| `")
-                .append(key)
-                .append(".kind` | `")
-                .append(Choice.kindOf(chosen))
-                .append("` | " + scope(key) + " | ")
-                .append(meaning(
-                        source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord()))
-                .append("; one of ")
-                .append(choice.kinds().stream().map(kind -> "`" + kind + "`").collect(Collectors.joining(", ")))
-                .append(" |\n");
+        String meaning =
+                meaning(source(component.getDeclaringRecord()), component.getName(), component.getDeclaringRecord());
+        add(
+                new Row(
+                        key + ".kind",
+                        "`" + Choice.kindOf(chosen) + "`",
+                        scope(key),
+                        meaning + "; one of "
+                                + choice.kinds().stream()
+                                        .map(kind -> "`" + kind + "`")
+                                        .collect(Collectors.joining(", "))),
+                "");
         for (Record kind : choice.defaults()) {
-            Record shown = kind.getClass() == chosen.getClass() ? chosen : kind;
-            if (kind.getClass().getRecordComponents().length > 0) {
-                sections(key, shown, text, Choice.kindOf(kind));
-            }
+            sections(key, kind.getClass() == chosen.getClass() ? chosen : kind, Choice.kindOf(kind));
         }
     }
 
-    /** The settings of each kind of a list's elements. */
-    private static void elements(String key, RecordComponent component, StringBuilder text) throws IOException {
-        for (Record kind : Choice.ofElements(component).orElseThrow().defaults()) {
-            if (kind.getClass().getRecordComponents().length > 0) {
-                sections(key + "[]", kind, text, Choice.kindOf(kind));
-            }
-        }
-    }
-
-    private static void sections(String path, Record record, StringBuilder text, String kind) throws IOException {
-        table(path + ": " + kind, path, record, text);
-        for (RecordComponent component : record.getClass().getRecordComponents()) {
-            if (Choice.of(component.getType()).isPresent() && !SHOWN_ONCE.contains(component.getType())) {
-                choice(join(path, component), component, (Record) value(component, record), text);
-            } else if (Choice.ofElements(component).isPresent()) {
-                elements(join(path, component), component, text);
-            }
-        }
-    }
-
-    private static void table(String title, String path, Record record, StringBuilder text) throws IOException {
-        String source = source(record.getClass());
-        List<String> rows = new ArrayList<>();
+    private void rows(String path, Record record, String kind) throws IOException {
         for (RecordComponent component : record.getClass().getRecordComponents()) {
             boolean choice = Choice.of(component.getType()).isPresent();
-            if (!choice && Record.class.isAssignableFrom(component.getType())) {
-                continue;
+            boolean once = choice && SHOWN_ONCE.contains(component.getType());
+            if (once || !choice && !Record.class.isAssignableFrom(component.getType())) {
+                Object value = value(component, record);
+                add(
+                        new Row(
+                                join(path, component) + (choice ? "." + Choice.KIND : ""),
+                                choice ? "`" + Choice.kindOf(value) + "`" : shown(value),
+                                scope(join(path, component)),
+                                meaning(source(record.getClass()), component.getName(), record.getClass())
+                                        + alternatives(component)),
+                        kind);
             }
-            Object value = value(component, record);
-            if (!choice || SHOWN_ONCE.contains(component.getType())) {
-                rows.add("| `" + join(path, component) + (choice ? "." + Choice.KIND : "") + "`"
-                        + (title.contains(": ") ? " (" + title.substring(title.indexOf(": ") + 2) + ")" : "") + " | "
-                        + (choice ? "`" + Choice.kindOf(value) + "`" : shown(value)) + " | "
-                        + scope(join(path, component)) + " | "
-                        + meaning(source, component.getName(), record.getClass()) + alternatives(component) + " |");
-            }
-        }
-        if (!rows.isEmpty()) {
-            heading(title, text);
-            rows.forEach(row -> text.append(row).append('\n'));
         }
     }
 
-    /** Returns who sets a key, empty for the run; keys that are shown once are parts of a step. */
-    private static String scope(String key) {
-        KeyScope scope = key.startsWith("…") ? KeyScope.RUN : KeyScope.of(key);
-        return scope == KeyScope.RUN ? "" : scope.name().toLowerCase(Locale.ROOT);
+    private void add(Row row, String kind) {
+        Row asInTask = new Row(row.key.replace(ENVIRONMENTS, TASK_ENVIRONMENT), row.shown, row.scope, row.meaning);
+        if (asInTask.equals(row) || !page.getOrDefault("task", Map.of()).containsKey(asInTask)) {
+            String section = row.key.replace("….", "");
+            page.computeIfAbsent(
+                            section.contains(".") ? section.replaceAll("[.\\[].*", "") : "clients",
+                            name -> new LinkedHashMap<>())
+                    .computeIfAbsent(row, first -> new ArrayList<>())
+                    .add(kind);
+        }
+    }
+
+    /** Returns who sets a key; keys that are shown once are parts of a step. */
+    private static KeyScope scope(String key) {
+        return key.startsWith("…") ? KeyScope.RUN : KeyScope.of(key);
     }
 
     private static String alternatives(RecordComponent component) {
@@ -212,7 +216,6 @@ class ConfigReferenceTest {
         return tag.group(1)
                 .replaceAll("\\s*\\n\\s*\\*\\s*", " ")
                 .replaceAll("\\{@(?:code|link|value)\\s+#?((?:[^{}]|\\{[^{}]*})*)}", "`$1`")
-                .replace("|", "\\|")
                 .strip();
     }
 }

@@ -97,7 +97,7 @@ class ExamplePluginIT {
     void shouldTellItsSettingsInTheReference() {
         assertThat(run(0, "config", "--reference", "--plugin-path", jar.toString()))
                 .contains("## task: reverse")
-                .contains("| `length` | `3` | letters of a question, 1 to 16 |");
+                .contains("- `length` = `3`: letters of a question, 1 to 16");
     }
 
     @Test

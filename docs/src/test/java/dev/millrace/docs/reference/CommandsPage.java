@@ -1,9 +1,13 @@
 package dev.millrace.docs.reference;
 
 import dev.millrace.cli.Main;
+import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.cli.config.ConfigOptions;
+import dev.millrace.cli.replay.StepRangeOptions;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -18,25 +22,41 @@ import picocli.CommandLine.Model.PositionalParamSpec;
 final class CommandsPage {
     private static final int SHARED_BY = 3;
 
+    /** Options that commands have together, said once. */
+    private record OptionSet(String title, List<String> rows) {
+        static OptionSet of(String title, Object options) {
+            return new OptionSet(title, CommandsPage.rows(CommandSpec.forAnnotatedObject(options)));
+        }
+    }
+
+    private static final List<OptionSet> SETS = List.of(
+            OptionSet.of("Run", new RunOptions()),
+            OptionSet.of("Role", new ConfigOptions()),
+            OptionSet.of("Range", new StepRangeOptions()));
+
     private CommandsPage() {}
 
     static String text() {
         CommandLine millrace = Main.commandLine();
         StringBuilder page = new StringBuilder(
-                "# Command line\n\nEvery command has `--help` with the full text. [Exit codes](outcomes.md#exit-codes). Every command takes "
-                        + "`--plugin-path PATH`\nfor more [plug-ins](plugins.md).\n\n");
+                "# Command line\n\nEvery command has `--help` with the full text, and `--plugin-path PATH` for more [plug-ins](plugins.md). "
+                        + "[Exit codes](outcomes.md#exit-codes).\n\n");
         List<CommandLine> all = new ArrayList<>();
         commands(millrace, all);
         page.append(all.stream()
                         .map(command -> command.getCommandSpec().qualifiedName())
+                        .filter(name -> name.split(" ").length == 2) // the commands of a group follow it
                         .map(name -> "[" + name.substring("millrace ".length()) + "](#" + name.replace(' ', '-') + ")")
                         .collect(Collectors.joining(",\n")))
                 .append('\n');
+        for (OptionSet set : SETS) {
+            page.append("\n## ").append(set.title()).append(" options\n\n");
+            set.rows().forEach(page::append);
+        }
         Set<String> shared = shared(all);
-        page.append("\n## Shared options\n\nOptions of ")
+        page.append("\n## Shared options\n\nOther options of ")
                 .append(SHARED_BY)
-                .append(" commands or more; each command names those that it has.\n\n")
-                .append(Tables.head("option", "meaning"));
+                .append(" commands or more.\n\n");
         shared.forEach(page::append);
         for (CommandLine command : all) {
             section(command, shared, page);
@@ -56,13 +76,20 @@ final class CommandsPage {
         }
     }
 
-    /** Returns the rows of options that several commands have word for word. */
+    /** Returns the rows of options that several commands have word for word, without those of the sets. */
     private static Set<String> shared(List<CommandLine> all) {
         Map<String, Integer> times = new LinkedHashMap<>();
-        all.forEach(command ->
-                options(command.getCommandSpec()).forEach(option -> times.merge(row(option), 1, Integer::sum)));
+        all.forEach(command -> {
+            List<String> rows = rows(command.getCommandSpec());
+            SETS.stream().filter(set -> rows.containsAll(set.rows())).forEach(set -> rows.removeAll(set.rows()));
+            rows.forEach(row -> times.merge(row, 1, Integer::sum));
+        });
         times.values().removeIf(count -> count < SHARED_BY);
         return times.keySet();
+    }
+
+    private static List<String> rows(CommandSpec spec) {
+        return options(spec).map(CommandsPage::row).collect(Collectors.toCollection(ArrayList::new));
     }
 
     private static Stream<OptionSpec> options(CommandSpec spec) {
@@ -73,7 +100,11 @@ final class CommandsPage {
 
     private static String row(OptionSpec option) {
         String label = option.paramLabel().isEmpty() || option.arity().max() == 0 ? "" : " " + option.paramLabel();
-        return Tables.row(Tables.code(String.join("`, `", option.names()) + label), text(option) + byDefault(option));
+        return item(String.join("`, `", option.names()) + label, text(option) + byDefault(option));
+    }
+
+    private static String item(String name, String meaning) {
+        return "- `" + name + "`: " + meaning + "\n";
     }
 
     private static void section(CommandLine command, Set<String> shared, StringBuilder page) {
@@ -83,24 +114,27 @@ final class CommandsPage {
                 .append("\n\n")
                 .append(description(command))
                 .append('\n');
-        StringBuilder rows = new StringBuilder();
-        for (PositionalParamSpec positional : spec.positionalParameters()) {
-            rows.append(Tables.row(Tables.code(positional.paramLabel()), text(positional)));
-        }
+        List<String> rows = rows(spec);
+        List<String> elsewhere = new ArrayList<>();
+        SETS.stream().filter(set -> rows.containsAll(set.rows())).forEach(set -> {
+            rows.removeAll(set.rows());
+            elsewhere.add("[" + set.title() + " options](#" + set.title().toLowerCase(Locale.ROOT) + "-options)");
+        });
         options(spec)
-                .map(CommandsPage::row)
-                .filter(row -> !shared.contains(row))
-                .forEach(rows::append);
-        String elsewhere = options(spec)
-                .filter(option -> shared.contains(row(option)))
+                .filter(option -> rows.contains(row(option)) && shared.contains(row(option)))
                 .map(option -> Tables.code(option.longestName()))
-                .collect(Collectors.joining(", "));
+                .forEach(elsewhere::add);
+        rows.removeAll(shared);
         if (!elsewhere.isEmpty()) {
-            page.append("\n[Shared](#shared-options): ").append(elsewhere).append(".\n");
+            page.append('\n').append(String.join(", ", elsewhere)).append(".\n");
         }
-        if (!rows.isEmpty()) {
-            page.append('\n').append(Tables.head("option", "meaning")).append(rows);
+        if (!rows.isEmpty() || !spec.positionalParameters().isEmpty()) {
+            page.append('\n');
         }
+        for (PositionalParamSpec positional : spec.positionalParameters()) {
+            page.append(item(positional.paramLabel(), text(positional)));
+        }
+        rows.forEach(page::append);
     }
 
     /** Returns the default value if the description does not name it. */

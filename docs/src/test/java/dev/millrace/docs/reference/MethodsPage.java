@@ -37,7 +37,7 @@ final class MethodsPage {
     /** Classes of settings that are not kinds. */
     private static final Map<String, List<String>> SETTINGS = settings();
 
-    private static final String ABSTRACT = "only its abstract was read, which has no formula; ";
+    private static final String ABSTRACT = "no formula; ";
 
     /** Methods of the surveys that the library does not have. */
     private static final List<String> ABSENT = List.of(
@@ -45,74 +45,69 @@ final class MethodsPage {
                     "ST-PPO's clipping-bias correction",
                     "arXiv 2511.20718",
                     ABSTRACT + "`weights: turn_geometric` has its ratio of a turn"),
-            absent("ESPO", "arXiv 2512.00499", ABSTRACT + "it groups tokens by entropy"),
+            absent("ESPO", "arXiv 2512.00499", ABSTRACT + "groups tokens by entropy"),
             absent(
                     "QuRL's adaptive clipping range",
                     "arXiv 2602.13953",
-                    ABSTRACT
-                            + "`generator.precision: int8` samples quantized, and weights or rejection correct for it"),
-            absent("QaRL's TBPO", "arXiv 2604.07853", ABSTRACT + "it clips negative answers twice, per sequence"),
-            absent("GAC", "arXiv 2603.01501", ABSTRACT + "it removes what a gradient shares with the one before"),
+                    ABSTRACT + "`generator.precision: int8` samples quantized; weights or rejection correct for it"),
+            absent("QaRL's TBPO", "arXiv 2604.07853", ABSTRACT + "clips negative answers twice, per sequence"),
+            absent("GAC", "arXiv 2603.01501", ABSTRACT + "removes what a gradient shares with the one before"),
             absent(
                     "VACO, entropy-scaled trust region",
                     "arXiv 2603.01365, 2607.22186",
-                    ABSTRACT + "they scale a trust region by variance and by entropy"),
+                    ABSTRACT + "scale a trust region by variance or entropy"),
             absent(
                     "A-3PO's saved forward pass",
                     "arXiv 2512.06547",
-                    "a gradient takes a coefficient per token, for which the current log-probs are computed first; `mode: recorded`"
-                            + " needs none of them under a linear objective"),
+                    "coefficients need the current log-probs first; `mode: recorded` needs none under a linear objective"),
             absent(
                     "verl's variance proxy 3",
                     "verl `compute_variance_proxy_metrics`",
-                    "it subtracts a squared norm by weights from a power by logits, which have different scales; steps record"
-                            + " `gradient_power` and `grad_norm`"),
+                    "subtracts figures of different scales; steps record `gradient_power` and `grad_norm`"),
             absent(
                     "shadow mask distillation",
                     "arXiv 2605.06850",
-                    "it replays which positions a compressed KV cache kept; the generator's cache keeps every position"),
+                    "replays positions that a compressed KV cache kept; the generator's keeps all"),
             absent(
                     "LASER-D, LASER-DE",
                     "arXiv 2505.15612",
-                    "their targets follow monitored prompts over a run, per difficulty; only advantages keep figures from batch to"
-                            + " batch, and of rewards"),
+                    "targets per difficulty over a run; only advantages keep figures from batch to batch"),
             absent(
                     "anchor length of a prompt",
                     "",
-                    "the length at which a prompt was first solved reliably is a figure per prompt, and only advantages keep such figures;"
-                            + " `rewards: anchor_length` takes the group's shortest correct answer"),
+                    "a figure per prompt over batches; `rewards: anchor_length` takes the group's shortest correct answer"),
             absent(
                     "distillation as a loss",
                     "arXiv 2506.08946",
-                    "`kl: in_loss` against the teacher as `scorer.reference` is it; its gradient at the first update is that of `advantage: distillation` under token weights"),
+                    "use `kl: in_loss` with the teacher as `scorer.reference`; at the first update its gradient is that of `advantage: distillation` under token weights"),
             absent(
                     "distillation over a teacher's distribution (GKD)",
                     "arXiv 2306.13649",
-                    "a score has one log-prob per token, the sampled one's"),
+                    "scores have the sampled token's log-prob only"),
             absent(
                     "logit fusion",
                     "Zhang et al. 2026",
-                    "a generator samples from one policy, and here two would be blended at every token; `weights: single_side_cap` and `shaped` are its weights"),
+                    "a generator samples from one policy; `weights: single_side_cap` and `shaped` are its weights"),
             absent(
                     "k local updates before a version",
                     "",
-                    "`algorithm.minibatches: k` over a batch k times as large makes k optimizer steps before a version; several batches behind one manifest would change restart, repair, rollback and the ledger, which read one"),
+                    "use `algorithm.minibatches: k` over a batch k times as large; a manifest has one batch"),
             absent(
                     "replay buffer, prioritized replay",
                     "arXiv 2604.08706, 2604.16918",
-                    "a rollout is trained on once, to which the ledger holds it; `algorithm.epochs` repeats a batch, `replay --retrain` a run"),
+                    "a rollout is trained on once; `algorithm.epochs` repeats a batch, `replay --retrain` a run"),
             absent(
                     "PPO-EWMA's proximal policy",
                     "Hilton et al. 2022 (arXiv 2110.00641); arXiv 2605.12070",
-                    "the average is a second set of weights in every checkpoint and restart; `missing_old_log_probs` recomputes under the version that sampled, interpolates or masks"),
+                    "a second set of weights in every checkpoint; see `missing_old_log_probs`"),
             absent(
                     "larger groups for hard prompts",
                     "",
-                    "batches and admission count by the one number `admission.group_size`; `admission.resample_below` releases a hard prompt again, as a group of its own"),
+                    "`admission.group_size` is one number; `admission.resample_below` releases a hard prompt again"),
             absent(
                     "curriculum by outcomes",
                     "",
-                    "prompts are a function of seed and position, so that a restart continues with the same; hard prompts come again by `admission.resample_below`, and `task.shuffle: false` keeps the order of the data"),
+                    "prompts are a function of seed and position; `admission.resample_below` repeats hard ones, `task.shuffle: false` keeps the data's order"),
             absent(
                     "SAO's critic",
                     "arXiv 2607.07508",
@@ -120,68 +115,58 @@ final class MethodsPage {
             absent(
                     "a critic with layers of its own",
                     "",
-                    "it would be a second set of weights in every version; `critic: value_head` shares the policy's layers"),
+                    "a second set of weights in every version; `critic: value_head` shares the policy's layers"),
             absent(
                     "values of prefixes, VinePPO, segments by marginal utility",
                     "arXiv 2410.01679",
-                    "they sample completions of an answer's prefixes, and a request begins with a prompt; rewards of turns and tokens act by `credit`"),
+                    "sample from an answer's prefixes, and requests begin with a prompt; rewards of turns and tokens act by `credit`"),
             absent(
                     "SPO's prioritized sampling",
                     "arXiv 2509.13232",
-                    "prompts are a function of seed and position, so that a restart continues with the same; its values are `advantage: value_tracker`"),
+                    "prompts are a function of seed and position; its values are `advantage: value_tracker`"),
             absent(
                     "MulIS",
                     "notes by tongyx361",
-                    "needs a token's log-probs under every version that sampled part of its answer; scores have those of its own version and the newest"),
-            absent(
-                    "ECHO",
-                    "arXiv 2609.20715",
-                    "its loss is on the environment's tokens, which are context and never trained on"),
+                    "needs log-probs under every version that sampled an answer; scores have those of a token's own and of the newest"),
+            absent("ECHO", "arXiv 2609.20715", "its loss is on the environment's tokens, which are never trained on"),
             absent(
                     "KL in the loss under a clipped ratio",
                     "zoeyli.com",
-                    "clipped, its gradient stops where the policy has moved; `kl: in_loss` weighs by the whole ratio, bounded to e^20, and `in_reward` is clipped with the objective"),
+                    "clipped, its gradient stops where the policy has moved; `kl: in_loss` uses the whole ratio, bounded to e^20; `in_reward` is clipped with the objective"),
             absent(
                     "KL figures without forced tokens",
                     "",
-                    "`masks: forced_token` takes them out of the update and of what is measured after it; generators force none"),
+                    "`masks: forced_token` takes them out of update and later figures; generators force none"),
             absent(
                     "QeRL",
                     "arXiv 2510.11696",
-                    "its noise is scheduled over a run; `generator.precision: int8` quantizes by a fixed rule"),
+                    "schedules its noise; `generator.precision: int8` quantizes by a fixed rule"),
             absent(
                     "sampling in float16 or fp8",
                     "arXiv 2510.26788",
-                    "the own engine has `f32`, `bf16` and `int8`; other engines bring their own by `engine.kind`"),
-            absent(
-                    "staleness of a drafter (ReSpec)",
-                    "arXiv 2510.26475",
-                    "the own generator decodes without a drafter"),
+                    "the own engine has `f32`, `bf16` and `int8`; see `engine.kind` for others"),
+            absent("staleness of a drafter (ReSpec)", "arXiv 2510.26475", "the own generator has no drafter"),
             absent(
                     "ratios after a tool's answer",
                     "",
-                    "figures are per batch and lag; `weights: turn_geometric` weighs turns by themselves"),
+                    "figures are per batch and lag; `weights: turn_geometric` weighs turns"),
             absent(
                     "TV × χ² quadrant, correlation of probabilities as a meter",
                     "",
-                    "`doctor` judges by k1, k3, χ² and the correlation, each with a bound of its own; `experiment staleness` counts outcomes by quadrant"),
-            absent(
-                    "lengths by difficulty while training",
-                    "",
-                    "held-out answers are binned by difficulty, `evaluate`; training groups are not"),
+                    "`doctor` judges by k1, k3, χ² and the correlation; `experiment staleness` counts outcomes by quadrant"),
+            absent("lengths by difficulty while training", "", "`evaluate` bins held-out answers only"),
             absent(
                     "conjectured laws: bias by router flips, mismatch budget",
                     "surveys",
-                    "they are claims about many runs of large models; `doctor mismatch` measures flips and gaps"),
+                    "claims about many runs of large models; `doctor mismatch` measures flips and gaps"),
             absent(
                     "mean staleness from utilisation and queue",
                     "Applied Compute 2026",
-                    "`experiment lag-law` sets the lag instead of waiting for one; `load-test` measures it"),
+                    "`experiment lag-law` sets the lag; `load-test` measures it"),
             absent(
                     "token match rate",
                     "",
-                    "tokens are trained by the ids that were sampled, so it is 1; `millrace_gateway_branches_total` counts prompts"
-                            + " that an agent rewrote"));
+                    "always 1: sampled ids are trained; `millrace_gateway_branches_total` counts prompts that an agent rewrote"));
 
     private static String absent(String method, String source, String why) {
         return Tables.row(method, source, why);
@@ -217,7 +202,8 @@ final class MethodsPage {
                     Tables.firstSentence(Javadoc.ofType(source).first())));
         }));
         presets(page);
-        page.append("\n## Not implemented\n\n").append(Tables.head("method", "source", "why"));
+        page.append("\n## Not implemented\n\nNo formula: only the abstract was read, which has none.\n\n")
+                .append(Tables.head("method", "source", "why"));
         ABSENT.forEach(page::append);
         return page.toString();
     }

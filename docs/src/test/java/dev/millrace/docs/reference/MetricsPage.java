@@ -7,7 +7,8 @@ import dev.millrace.runtime.report.VerlFigures;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.List;
+import java.util.LinkedHashMap;
+import java.util.Map;
 
 /** Every meter: of the newest step, from the code that names its figures; of the roles, from the list that a test holds to a run. */
 final class MetricsPage {
@@ -25,44 +26,71 @@ final class MetricsPage {
             Gauges of the learner's process, from the newest record of the training log. Label `role`: `learner` is the value at the step, `topology`
             the value at assembly (`recorded.` in `steps.csv`). What a step did not compute is absent.
 
-            verl's name stands where the figure is the same, by the source of %s. TensorBoard uses verl's name, or `step/` and the name in `steps.csv`;
-            other columns of that file are under `stage/`, `recorded/` or `other/`.
+            The second column is empty where `steps.csv` has the meter's name without `millrace_step_`. verl's name stands where the figure is the same,
+            by the source of %s. TensorBoard uses verl's name, or `step/` and the name in `steps.csv`; other columns of that file are under `stage/`,
+            `recorded/` or `other/`. Staleness is in versions.
 
             """;
-    private static final String CORRECTION = """
+    private static final String ROLES = """
 
             verl's own correction metrics are `millrace_rollout_corr_` and verl's name, such as `millrace_rollout_corr_chi2_token`, with the labels `role`
             and `stage`.
 
             ## Roles
 
-            Prometheus adds `job` and `instance`. A role's process has its own rows, `train` has all.
-
+            A role's process has the meters of its name and of `all`, `train` has all. `_total`: counter, else gauge. `_ratio`: share. Kafka's times in
+            `_avg` are milliseconds. Labels are in braces; Prometheus adds `job` and `instance`.
             """;
 
     private MetricsPage() {}
 
     static String text() throws IOException {
         StringBuilder page = new StringBuilder(String.format(STEPS_HEAD, VerlFigures.SOURCE))
-                .append(Tables.head("meter", "in steps.csv", "verl", "unit", "meaning"));
+                .append(Tables.head("meter", "in steps.csv; verl's", "meaning"));
         for (StepFigure figure : KnownFigures.all()) {
             if (!figure.isText() && !figure.key().startsWith("recorded.")) {
+                String meter = StepMeter.of(figure.key()).orElseThrow().scraped();
                 page.append(Tables.row(
-                        Tables.code(StepMeter.of(figure.key()).orElseThrow().scraped()),
-                        Tables.code(figure.key()),
-                        Tables.code(figure.verlName().orElse("")),
-                        figure.unit().equals("milliseconds") ? "seconds" : figure.unit(),
-                        figure.meaning()));
+                        Tables.code(meter),
+                        (meter.equals("millrace_step_" + figure.key()) ? "" : Tables.code(figure.key()))
+                                + figure.verlName()
+                                        .map(name -> "; " + Tables.code(name))
+                                        .orElse(""),
+                        meaning(meter, figure.unit(), figure.meaning())));
             }
         }
-        page.append(CORRECTION).append(Tables.head("meter", "type", "unit", "labels", "role", "meaning"));
-        List<String> lines = Files.readAllLines(METERS);
-        lines.stream().skip(1).filter(line -> !line.isBlank()).forEach(line -> {
+        page.append(ROLES);
+        Map<String, StringBuilder> byRole = new LinkedHashMap<>();
+        for (String line : Files.readAllLines(METERS)) {
             String[] cells = line.split(",", 6);
-            page.append(Tables.row(
-                    Tables.code(cells[0]), cells[1], cells[2], commas(cells[3]), commas(cells[4]), commas(cells[5])));
-        });
+            if (cells.length == 6 && !cells[0].equals("name")) {
+                if (cells[1].equals("counter") != cells[0].endsWith("_total")) {
+                    throw new AssertionError("only counters end in _total: " + line);
+                }
+                byRole.computeIfAbsent(
+                                commas(cells[4]),
+                                role -> new StringBuilder("\n### " + role + "\n\n")
+                                        .append(Tables.head("meter", "meaning")))
+                        .append(Tables.row(
+                                Tables.code(
+                                        cells[0] + (cells[3].isEmpty() ? "" : "{" + cells[3].replace("; ", ",") + "}")),
+                                meaning(cells[0], cells[2], commas(cells[5]))));
+            }
+        }
+        byRole.values().forEach(page::append);
         return page.toString();
+    }
+
+    /** The meaning, with the unit where neither it nor the name says so. */
+    private static String meaning(String meter, String unit, String meaning) {
+        String singular = unit.replaceAll("s$", "");
+        boolean isSaid = meter.contains(singular)
+                || meaning.contains(singular)
+                || meter.endsWith("_ratio")
+                || meter.contains("_staleness_")
+                || unit.endsWith("/s")
+                || unit.equals("milliseconds");
+        return isSaid ? meaning : meaning + " (" + unit + ")";
     }
 
     private static String commas(String cell) {

@@ -5,6 +5,7 @@ import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -20,10 +21,14 @@ import org.apache.avro.Schema;
 
 /**
  * Topics of a run and the records on them, from the Avro schemas. {@code topics.txt} shortens documentation of schemas: lines of
- * {@code Record.field | meaning}. The schemas' own text is registered with every run and pinned by {@code SchemaHistoryTest}.
+ * {@code Record.field | meaning}, without a meaning where the name says it, and {@code *.field | meaning} for fields of several
+ * records, which the page explains once. The schemas' own text is registered with every run and pinned by {@code SchemaHistoryTest}.
  */
 final class TopicsPage {
     private static final String PREFIX = "x.";
+    private static final int IN_AN_ITEM = 4;
+    /** Record of the meanings that hold for every record. */
+    private static final String SHARED = "*.";
     /** Fields of every record on a topic. */
     private static final Set<String> ENVELOPE = Set.of("run_id", "epoch");
 
@@ -46,6 +51,9 @@ final class TopicsPage {
               `numpy.frombuffer(field, '<i4')` reads the first.
             - `..._ms`: Unix milliseconds. `UNKNOWN` in an enum: a symbol of a newer schema.
             - Full text per field: [schemas](../../schemas/src/main/avro).
+
+            Fields of several records:
+
             """;
 
     private TopicsPage() {}
@@ -64,6 +72,14 @@ final class TopicsPage {
             records.put(schema.getFullName(), schema);
         });
         page.append(TYPES);
+        shorter.keySet().stream()
+                .filter(name -> name.startsWith(SHARED))
+                .sorted()
+                .forEach(name -> page.append("- `")
+                        .append(name.substring(SHARED.length()))
+                        .append("`: ")
+                        .append(shorter.get(name))
+                        .append('\n'));
         Map<String, Schema> parts = new LinkedHashMap<>();
         records.values().forEach(schema -> record(schema, parts, ENVELOPE, shorter, page));
         page.append("\n# Parts\n");
@@ -74,6 +90,7 @@ final class TopicsPage {
             next.values().forEach(schema -> part(schema, parts, shorter, page));
             written.putAll(next);
         }
+        shorter.keySet().removeIf(name -> name.startsWith(SHARED));
         if (!shorter.isEmpty()) {
             throw new AssertionError("topics.txt names records or fields that no schema has: " + shorter.keySet());
         }
@@ -84,8 +101,8 @@ final class TopicsPage {
         try (InputStream lines = Objects.requireNonNull(TopicsPage.class.getResourceAsStream("topics.txt"))) {
             Map<String, String> shorter = new HashMap<>();
             for (String line : new String(lines.readAllBytes(), StandardCharsets.UTF_8).split("\n")) {
-                String[] cells = line.split(" \\| ", 2);
-                shorter.put(cells[0], cells[1]);
+                String[] cells = line.split(" \\|", 2);
+                shorter.put(cells[0], cells[1].strip());
             }
             return shorter;
         }
@@ -117,18 +134,29 @@ final class TopicsPage {
                 .append("\n\n")
                 .append(about == null ? Tables.firstSentence(schema.getDoc()) : about + ".")
                 .append("\n\n");
+        List<String> named = new ArrayList<>();
         for (Schema.Field field : schema.getFields()) {
             if (!without.contains(field.name())) {
-                String meaning = shorter.remove(schema.getName() + "." + field.name());
-                page.append("- `")
-                        .append(field.name())
-                        .append("` ")
-                        .append(type(field.schema(), parts))
-                        .append(byDefault(field))
-                        .append(": ")
-                        .append(meaning == null ? meaning(field) : meaning)
-                        .append('\n');
+                String own = shorter.remove(schema.getName() + "." + field.name());
+                String meaning = own != null ? own : shorter.containsKey(SHARED + field.name()) ? "" : meaning(field);
+                named.add("`" + field.name() + "` " + type(field.schema(), parts) + byDefault(field));
+                if (!meaning.isEmpty()) {
+                    String explained = named.remove(named.size() - 1) + ": " + meaning;
+                    item(named, page);
+                    item(List.of(explained), page);
+                    named.clear();
+                }
             }
+        }
+        item(named, page);
+    }
+
+    /** Items of at most {@link #IN_AN_ITEM} fields. */
+    private static void item(List<String> fields, StringBuilder page) {
+        for (int i = 0; i < fields.size(); i += IN_AN_ITEM) {
+            page.append("- ")
+                    .append(String.join(", ", fields.subList(i, Math.min(i + IN_AN_ITEM, fields.size()))))
+                    .append('\n');
         }
     }
 

@@ -62,7 +62,7 @@ import java.util.Optional;
  * @param run which run this is and where its log is
  * @param task what is trained
  * @param reward who rewards the responses
- * @param environments extra environments that a generator serves, for prompts of other programs
+ * @param environments extra environments that a generator serves, with the keys of {@code task.environment}, for prompts of other programs
  * @param model the decoder
  * @param admission when prompts are released and what they ask for
  * @param generator sampling
