@@ -173,7 +173,7 @@ final class LoadTables {
                 "broker, us",
                 "rollouts/s",
                 "kB on the log",
-                "of which rollouts, scores, trajectories"));
+                "kB of rollouts, scores, trajectories"));
         for (Measured each : growth.measured()) {
             table.append(Tables.row(
                     each.varied() == null ? "" : each.varied().words(),
@@ -272,7 +272,9 @@ final class LoadTables {
                 number(followed.latencies().endToEnd().p50(), 0) + ", "
                         + number(followed.latencies().endToEnd().p99(), 0) + " at "
                         + number(followed.rates().offered(), 0) + "/s",
-                beyond.map(point -> point.use().limit().words()).orElse(""),
+                beyond.map(point -> point.use().limit())
+                        .map(limit -> limit == Limit.TOPOLOGY ? "topology" : limit.words())
+                        .orElse(""),
                 beyond.map(point -> number(point.use().processorLoad(), 2)).orElse(""),
                 commit);
     }
