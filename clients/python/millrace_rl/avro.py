@@ -269,7 +269,7 @@ def compiled_reader(schema: Schema, fields: Optional[Collection[str]] = None, sk
 
     :param fields: names of wanted fields; None for all. Others are skipped.
     :param skipped: unwanted fields of any record, such as ``BatchEntry.masked_by``
-    :param placed: arrays of which only item positions are wanted: where each begins and the last ends, such as ``LearnerBatch.entries``
+    :param placed: arrays to locate without decoding: where each begins and the last ends, such as ``LearnerBatch.entries``
     :param places_of: returns a faster item finder for a schema and an array's item type, if there is one
 
     With arrays=False vectors are memoryviews of their bytes. Raises Malformed if the bytes are not such a record.

@@ -187,8 +187,8 @@ class Transactions:
             return TakenOver(f"{self._what} is somebody else's by now: another process has taken it over, or the run has begun a new epoch; "
                              f"{what} was not written, and this process must stop")
         if self._is_fenced(error):
-            return NotCommitted(f"{what} was not committed: the broker gave the transaction up after its time; make a new one, which goes "
-                                "on from what is committed, with a larger transaction_timeout_s")
+            return NotCommitted(f"{what} was not committed: the broker gave the transaction up after its time; make a new one, which continues "
+                                "from what is committed, with a larger transaction_timeout_s")
         failure = NotCommitted(f"{what} was not committed: {error.str()}"
                                + ("; create a new one, which continues from the last commit" if self._is_lost else "; it may be tried again"))
         failure.code = error.code()

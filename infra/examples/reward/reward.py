@@ -6,8 +6,8 @@
         --registry http://127.0.0.1:9404 --prefix millrace.my-run. --run my-run
 
 The judge of this example gives what the environment gave, and a tenth for every token that differs from its neighbour; put
-yours in its place. Works with confluent-kafka 1.7 and avro 1.11 (Debian 12). Goes on until it is stopped; run again under
-the same id, it goes on where it was.
+yours in its place. Works with confluent-kafka 1.7 and avro 1.11 (Debian 12). Runs until it is stopped; run again under
+the same id, it continues there.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes verifiers.tsv: what three verifiers of the field say of answers and responses, beside the verdict of the reward "numeric".
+"""Writes verifiers.tsv: what three verifiers of the field say of answers and responses, next to the verdict of the reward "numeric".
 
 math-verify: Math-Verify 0.8.0 with latex2sympy2_extended 1.11.0, called as verl's math_verify scorer calls it.
 gsm8k: the rule of verl's gsm8k scorer, method "flexible": the last run of [0-9.,] with its minus, compared as a text.

@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 
 class Generation(jinja2.ext.Extension):
-    """The tag by which templates mark what an assistant said: its body, with names of its own."""
+    """The tag that marks the text of an assistant: its body, with names of its own."""
 
     tags = {"generation"}
 

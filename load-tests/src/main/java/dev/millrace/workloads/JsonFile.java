@@ -37,7 +37,7 @@ public final class JsonFile {
         return MAPPER.readValue(text, type);
     }
 
-    /** @param name of a resource beside the class */
+    /** @param name of a resource in the package of the class */
     public static <T> T read(Class<?> beside, String name, Class<T> type) throws IOException {
         try (InputStream resource = beside.getResourceAsStream(name)) {
             if (resource == null) {

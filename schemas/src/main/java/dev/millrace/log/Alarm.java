@@ -16,7 +16,7 @@ public record Alarm(String name, String subject, String sentence, String remedy,
         }
     }
 
-    /** The sentence, and what ends the condition. */
+    /** The sentence and the remedy. */
     public String text() {
         return sentence + (remedy.isEmpty() ? "" : "; to end it: " + remedy);
     }

@@ -30,7 +30,7 @@ public final class EvaluationLog implements AutoCloseable {
     }
 
     /**
-     * Reads what is new, to the end as it was when this was called.
+     * Reads new records, to the end of the log at the time of the call.
      *
      * @return whether that end was reached within the limit
      */

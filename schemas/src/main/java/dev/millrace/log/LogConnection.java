@@ -14,14 +14,13 @@ import java.util.Map;
  * What a role needs to reach the log of its run: how to connect, where, as which run, the schemas, for how long to go on without
  * it, and where to say what keeps the run from getting on.
  *
- * @param clientProperties Kafka client settings: those common to all clients, {@code bootstrap.servers} at least, and under
- *     {@code consumer.}, {@code producer.}, {@code admin.} and {@code streams.} those that a person set for one kind of
- *     client, which go over a role's own
+ * @param clientProperties Kafka client settings, {@code bootstrap.servers} at least. Prefixes {@code consumer.},
+ *     {@code producer.}, {@code admin.} and {@code streams.} limit a setting to one kind of client; it overrides a role's own
  * @param topics the run's topics
  * @param run the run's identity
  * @param lineage where the run's epoch comes from
- * @param registry shared; whoever made it closes it
- * @param whereabouts the options with which a command of a person finds this run, such as {@code --run-dir runs/r1}
+ * @param registry shared; its creator closes it
+ * @param whereabouts command-line options that find this run, such as {@code --run-dir runs/r1}
  * @param patience for how long a role continues while the cluster is away
  * @param alarms of the process
  * @param sync returns when the versions on the log that can be read now, and what they rest on, survive a power loss; by default at
@@ -168,7 +167,7 @@ public record LogConnection(
     /** Settings of a consumer: the common ones, over them a role's own, over these what was set for consumers. */
     public Map<String, Object> consumer(Map<String, Object> ofRole) {
         Map<String, Object> withPatience = new HashMap<>(ofRole);
-        // what it asks beside reading, such as for offsets, then waits as long as reading does
+        // requests other than fetches, such as for offsets, then wait as long as reading does
         withPatience.putIfAbsent("default.api.timeout.ms", Math.toIntExact(patience.toMillis()));
         // a member that may work so long without a poll needs its coordinator's connection for as long
         if (ofRole.get("max.poll.interval.ms") instanceof Integer longestTurnMs) {

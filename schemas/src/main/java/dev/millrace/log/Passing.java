@@ -25,7 +25,7 @@ public final class Passing {
             InterruptException.class,
             InvalidTopicException.class,
             LastingFailureException.class,
-            PatienceOverException.class, // whoever tried for that long has had its time
+            PatienceOverException.class, // its caller has tried long enough
             RecordTooLargeException.class,
             SerializationException.class,
             UnsupportedVersionException.class,
@@ -33,7 +33,7 @@ public final class Passing {
 
     private Passing() {}
 
-    /** True if Kafka, or a registry that is away, is among the causes, and nothing there that stays as it is. */
+    /** True if a cause is a failure of Kafka or of a registry, and no cause is permanent. */
     public static boolean mayPass(Throwable failure) {
         boolean mayPass = false;
         for (Throwable e = failure; e != null; e = e.getCause()) {

@@ -26,7 +26,7 @@ public final class Patience {
     private static final Duration QUIET = Duration.ofSeconds(10);
     private static final String ALARM = "role-waits";
 
-    /** Waits, and may be told to wait no more. */
+    /** Waits until a deadline or a stop. */
     @FunctionalInterface
     interface Pause {
         void of(Duration duration) throws InterruptedException;
@@ -116,7 +116,7 @@ public final class Patience {
             throw new PatienceOverException(
                     who + " has tried for " + lasted.toSeconds() + " s (run.patience_seconds=" + limit.toSeconds()
                             + ") and could not go on: " + why
-                            + "; what is committed stays, and a start goes on from there",
+                            + "; what is committed stays, and a start continues from there",
                     failure);
         }
         if (lasted.compareTo(QUIET) >= 0) {
@@ -171,7 +171,7 @@ public final class Patience {
             failing = false;
             alarms.lower(ALARM, who);
             LOG.warn(
-                    "{} goes on after {} s",
+                    "{} continues after {} s",
                     who,
                     Duration.ofNanos(nanos.getAsLong() - sinceNanos).toMillis() / 1e3);
         }

@@ -36,7 +36,7 @@ public final class Pulse {
     }
 
     /**
-     * As {@link #turn(Optional)}, by whoever watches the loop.
+     * As {@link #turn(Optional)}, called by the watcher of the loop.
      *
      * @param hasTurned whether it has
      */

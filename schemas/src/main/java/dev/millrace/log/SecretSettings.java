@@ -24,8 +24,8 @@ public final class SecretSettings {
     private SecretSettings() {}
 
     /**
-     * Client settings with which Kafka's clients find their secrets. Every reference is followed once, so that one that leads
-     * nowhere is a sentence here and no failed login later, and what was found is forgotten.
+     * Client settings that let Kafka's clients resolve their secrets. Resolves every reference once, so that a dangling one
+     * fails here and not as a failed login later, and forgets the values.
      *
      * @param settings by their names, as they were configured
      * @param prefix of the names in sentences, such as {@code kafka.}

@@ -69,12 +69,12 @@ public final class SecretText {
         return new SecretText(written, SecretNames.holdSecret(name) ? shownSecret(name, written) : shown(written));
     }
 
-    /** The text of an address, of which only credentials are secret: {@code https://user:password@host}. */
+    /** The text of an address whose credentials are secret: {@code https://user:password@host}. */
     public static SecretText ofAddress(String written) {
         return new SecretText(written, shown(written));
     }
 
-    /** A text that is secret whatever it is called, but for references in it: the value of a header. */
+    /** A text that is secret under any name, except references in it: the value of a header. */
     public static SecretText ofSecret(String written) {
         return new SecretText(written, isHarmless(written) ? written : HIDDEN);
     }
@@ -200,7 +200,7 @@ public final class SecretText {
 
         private SecretNames() {}
 
-        /** @param name as it is configured, which may begin with a kind of client: {@code producer.ssl.key.password} */
+        /** @param name as configured; may begin with a kind of client: {@code producer.ssl.key.password} */
         static boolean holdSecret(String name) {
             for (String bare = name; ; bare = bare.substring(bare.indexOf('.') + 1)) {
                 Boolean secret = OF_KAFKA.get(bare);
@@ -213,12 +213,12 @@ public final class SecretText {
             }
         }
 
-        /** Whether it is a JAAS line, of which parts may be shown. */
+        /** Whether it is a JAAS line; parts of it may be shown. */
         static boolean isJaas(String name) {
             return name.endsWith("sasl.jaas.config");
         }
 
-        /** Whether it is {@code user:password}, of which the user may be shown. */
+        /** Whether it is {@code user:password}; the user may be shown. */
         static boolean isUserInfo(String name) {
             return name.endsWith("user.info");
         }

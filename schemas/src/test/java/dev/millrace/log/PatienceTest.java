@@ -49,7 +49,7 @@ class PatienceTest {
                 .isInstanceOf(PatienceOverException.class)
                 .hasCause(away)
                 .hasMessage("scorer-0 has tried for 10 s (run.patience_seconds=10) and could not go on: no answer;"
-                        + " what is committed stays, and a start goes on from there");
+                        + " what is committed stays, and a start continues from there");
         assertThat(pauses).startsWith(50L, 100L, 200L, 400L, 800L, 1_000L, 1_000L);
         assertThat(pauses.stream().mapToLong(Long::longValue).sum()).isBetween(10_000L, 11_000L);
     }

@@ -12,7 +12,7 @@ public record FixedPolicyConfig(long version, String directory) {
             throw new IllegalArgumentException("version must be at least 0, or -1 for none: " + version);
         }
         if (version >= 0 && !directory.isEmpty()) {
-            throw new IllegalArgumentException("version must not be set beside directory='" + directory
+            throw new IllegalArgumentException("version must not be set with directory='" + directory
                     + "', since a policy is one of the two; leave one of them out: " + version);
         }
     }

@@ -47,7 +47,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Admission, a generator and a scorer while what they write with, or the broker, is taken away: what is due comes, and once. */
+/** Admission, a generator and a scorer while what they write with, or the broker, is taken away: every due record comes, once. */
 @Timeout(900)
 class AwayIT {
     private static final List<String> ROLES = List.of("admission-0", "generator-g", "scorer-s");

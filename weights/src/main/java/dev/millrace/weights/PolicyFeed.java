@@ -30,8 +30,8 @@ import org.jspecify.annotations.Nullable;
  * {@link #newest()} and {@link #manifest} return at once. Loading reads the chunks or objects that the manifests name,
  * from the version's anchor on, and checks every hash. Loads take turns on one consumer.
  *
- * <p>The feed refuses and counts records of another run, epoch or policy, records that cannot be decoded, and manifests
- * that do not extend the chain, such as a second manifest of a version on it. These do not stop the feed. An error that
+ * <p>The feed refuses and counts records of another run, epoch or policy, and undecodable ones. It does the same with
+ * manifests that do not extend the chain, such as a second manifest of a version. These do not stop the feed. An error that
  * stops it, such as a broker that rejects the client, is thrown by every later call.
  *
  * <p>Thread-safe. The creator of the feed closes it.
@@ -192,7 +192,7 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Range of the weights topic that a version needs, and what is left of it; empty if its weights are in an object
+     * Range of the weights topic that a version needs, and the part still there; empty if its weights are in an object
      * store.
      *
      * @throws VersionUnavailableException if its manifest is not known, or that of its anchor

@@ -47,8 +47,8 @@ final class VersionChain {
     /**
      * Overwrites weights with those of a version, tensor by tensor and link by link.
      *
-     * @param into of the version's shape and type, with an adapter for an adapter version, of which only the adapter is
-     * overwritten; undefined after an exception
+     * @param into of the version's shape and type; of an adapter version only the adapter is overwritten; undefined after an
+     * exception
      * @param atHand loaded weights of a version, or null; read-only
      * @throws VersionUnavailableException of the requested version, naming the missing link
      * @throws CorruptVersionException of the requested version, naming the corrupt link

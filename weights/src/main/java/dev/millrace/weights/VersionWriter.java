@@ -47,9 +47,8 @@ import org.jspecify.annotations.Nullable;
  * store, weights and optimizer's state are objects there, each stored before the manifest that names it is sent.
  *
  * <p>Between two anchors weights are deltas against their parent. Only some versions have the optimizer's state, and
- * always whole: only a starting learner reads it, and only the newest. Its moments change in nearly every bit (a delta
- * takes 70 to 90 % of the second moment and 85 to 92 % of the first), so a chain of deltas would save little, and a
- * starting learner would have to read all of it.
+ * always whole: only a starting learner reads it, and only the newest. A chain of deltas would save little, since a delta
+ * takes 70 to 90 % of the second moment and 85 to 92 % of the first. A starting learner would have to read all of it.
  *
  * <p>Readers see the version only after the caller commits, and never if it aborts or crashes. Used by one thread, the
  * producer's owner.

@@ -192,8 +192,7 @@ class ModelExportIT {
         assertThat(ConfigTree.read(adapter.resolve("adapter_config.json")).get("target_modules"))
                 .hasToString("[\"q_proj\",\"up_proj\"]");
         assertThat(Files.readString(adapter.resolve("README.md")))
-                .contains(
-                        "| trained | an adapter of rank 2, alpha 16 to q_proj, up_proj, put upon the start's weights |");
+                .contains("| trained | an adapter of rank 2, alpha 16 to q_proj, up_proj, on the start's weights |");
         assertThat(millrace("model", "inspect", adapter.toString()).err)
                 .contains("holds an adapter (adapter_config.json) and no model");
     }

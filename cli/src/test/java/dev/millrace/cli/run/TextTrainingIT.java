@@ -549,7 +549,7 @@ class TextTrainingIT {
         assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "0"))
                 .contains("make the weights of all " + rewards.size() + " versions again, bit for bit");
         assertThat(millrace("model", "export", "--run-dir", run, "--adapter", "--version", "0", "--to", run + "/none"))
-                .contains("version 0 is what the run's adapters are put upon, and none itself");
+                .contains("version 0 is the base of the run's adapters, not an adapter");
         String archive = run + ".archive";
         assertThat(millrace("export", "--run-dir", run, "--to", archive, "--from-version", "4", "--to-version", "7"))
                 .contains("weights of versions ");

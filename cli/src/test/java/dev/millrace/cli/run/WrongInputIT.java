@@ -202,7 +202,7 @@ class WrongInputIT {
         assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--set", "model.layers=3"))
                 .isEqualTo(
                         "model.layers is 2 in r/config.yaml and 3 is "
-                                + "asked for; it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
+                                + "asked for; it cannot change once a run has begun, so leave it unchanged, or give --run-dir a new folder");
         assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--seed", "9"))
                 .startsWith("run.seed is 1 in r/config.yaml and 9 is asked for;");
         assertThat(directory.resolve("config.yaml"))

@@ -6,7 +6,7 @@ import dev.millrace.corrections.stage.StageInput;
 /**
  * SPO's advantage: the reward against the success rate v of its prompt, {@code A = (r − v − mean) / (std + 1e-8)}.
  *
- * <p>{@code v = α / (α + β)}, and after each batch {@code α <- ρ α + Σ r} and {@code β <- ρ β + Σ (1 − r)} over the prompt's sequences.
+ * <p>{@code v = α / (α + β)}. Each batch updates {@code α <- ρ α + Σ r} and {@code β <- ρ β + Σ (1 − r)} over the prompt's sequences.
  * {@code ρ = 2^(−D / half life)}, clamped to [rho_min, rho_max], where D counts versions since the prompt's last batch. The paper
  * takes the KL divergence between the two policies for D, but a run scores no earlier answer under a later policy. A new prompt
  * has {@code α = β = 1/2}, without the paper's estimate before training. Rewards must lie in [0, 1].

@@ -15,13 +15,12 @@ public enum Fix {
             + " parallelism, then batch-invariant kernels, and replayed routing where experts are routed"),
     /** For B. */
     LOWER_STALENESS(
-            "let data be fresher (admission.eta, the bound on staleness, more frequent versions), then correct what is left:"
+            "let data be fresher (admission.eta, the bound on staleness, more frequent versions), then correct the rest:"
                     + " decoupled_token_is for a mild lag, decoupled_geo_rs_seq_tis for long queues or answers"),
     /** First rung: reject what is too far off. */
     REJECT("reject sequences by the geometric mean of their ratios: preset decoupled_geo_rs with the band 0.99_1.01"),
     /** Second rung: and weigh the remaining tokens. */
-    REJECT_AND_WEIGH(
-            "reject by the geometric mean, and weigh what is left per token: preset decoupled_geo_rs_token_tis"),
+    REJECT_AND_WEIGH("reject by the geometric mean, and weigh the rest per token: preset decoupled_geo_rs_token_tis"),
     /** For D: outliers go before anything is weighed. */
     MASK_BAND(
             "mask the tokens whose ratio is outside of a band before anything is weighed: preset decoupled_token_icepop"),

@@ -15,8 +15,8 @@ import java.util.Set;
  * Rejects tokens or sequences at random: the control that a rejection by ratios must beat. Set {@code share} to the
  * share that the rejection by ratios rejects.
  *
- * <p>The draw depends on the seed, the sequence's place in its batch and its behavior log-probs, so it is the same when
- * the batch is formed, at the step and in a replay. Unit: token or sequence, as set.
+ * <p>The draw depends on the seed, the sequence's place in its batch and its behavior log-probs. It is the same at
+ * assembly, at the step and in a replay. Unit: token or sequence, as set.
  *
  * @param share share rejected on average, in (0, 1)
  * @param level unit of rejection

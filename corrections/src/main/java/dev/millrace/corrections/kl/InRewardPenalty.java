@@ -11,7 +11,7 @@ import java.util.OptionalDouble;
  *
  * <p>Unit: token. With {@code d = log current − log reference} and {@code r = e^−d}, {@code kl_t} is {@code d} for
  * KL(current‖reference), whose expectation and policy gradient that has. For KL(reference‖current) it is {@code 1 − r}:
- * {@code E[(1 − r) ∇ log current]} is its gradient, while the expectation of {@code 1 − r} is 0, so that {@code r log r − r + 1}
+ * {@code E[(1 − r) ∇ log current]} is its gradient. Since the expectation of {@code 1 − r} is 0, {@code r log r − r + 1}
  * is measured in its place.
  *
  * <p>The weight {@code w_t} is 1, or current over behavior, truncated. The penalties of later tokens then have the current

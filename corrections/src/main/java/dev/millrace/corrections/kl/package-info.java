@@ -1,8 +1,8 @@
 /**
  * Kullback-Leibler divergence to a reference policy: estimators, penalties, controllers.
  *
- * <p>With {@code q} the current policy, {@code p} the reference, {@code d = log q(y) − log p(y)} of a sampled token and
- * {@code r = p/q = e^−d}, the estimators are {@code k1 = d}, {@code k2 = d²/2}, {@code k3 = r − 1 + d}. An estimator
+ * <p>{@code q} is the current policy, {@code p} the reference, {@code d = log q(y) − log p(y)} of a sampled token,
+ * {@code r = p/q = e^−d}. The estimators are {@code k1 = d}, {@code k2 = d²/2}, {@code k3 = r − 1 + d}. An estimator
  * that is right in value may be wrong in gradient. With {@code s = ∇ log q}, tokens sampled by {@code q}:
  * <table>
  * <caption>What each estimator's expectation is, and what its gradient is the gradient of</caption>

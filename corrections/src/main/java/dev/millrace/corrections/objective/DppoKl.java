@@ -6,13 +6,13 @@ import static dev.millrace.corrections.objective.Bounds.positive;
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
- * DPPO with a Kullback-Leibler trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}, where
- * {@code M = 0} once the two-outcome divergence {@code KL = p log(p/π) + (1−p) log((1−p)/(1−π))}, {@code p = π_prox},
- * exceeds its bound in the direction the advantage pushes.
+ * DPPO with a Kullback-Leibler trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}.
+ * {@code M = 0} once {@code KL = p log(p/π) + (1−p) log((1−p)/(1−π))}, the two-outcome divergence with {@code p = π_prox},
+ * exceeds its bound in the direction of the advantage.
  *
  * <p>Unit of correction: token. As {@link DppoTv} with another distance: {@code M = 0} if {@code A > 0}, {@code KL >
- * high} and {@code π > p}, or if {@code A <= 0}, {@code KL > low} and {@code π < p}. 1e-8 is added to both complements,
- * so that a certain token has a finite divergence. Metrics as {@link DppoTv}.
+ * high} and {@code π > p}. It is also 0 if {@code A <= 0}, {@code KL > low} and {@code π < p}. 1e-8 is added to both
+ * complements, so that a certain token has a finite divergence. Metrics as {@link DppoTv}.
  *
  * <p>Source: arXiv 2602.04879, "binary KL".
  *

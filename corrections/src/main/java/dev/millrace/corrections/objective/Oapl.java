@@ -9,7 +9,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * {@code ℓ = (β Σ_t (current_t − behavior_t) − A*)²}.
  *
  * <p>Unit of correction: sequence. The KL-regularised optimum satisfies {@code β log(π_opt / μ) = r − V_opt} exactly,
- * on data of any age, so no importance weight is needed and the lagged engine is the regulariser itself. The derivative
+ * on data of any age. No importance weight is needed; the lagged engine is the regulariser itself. The derivative
  * is {@code 2 β (β Σ − A*)} on every trained token. Pass {@code A* = r − V̂*} as advantages
  * ({@link dev.millrace.corrections.advantage.SoftMaximum}); {@code A*} is their mean over the sequence. Weights, if
  * any, enter as their mean over the sequence. The log ratio is not bounded. Metrics: approximate KL to the behavior

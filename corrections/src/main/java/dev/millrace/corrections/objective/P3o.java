@@ -7,8 +7,8 @@ import java.util.Map;
 
 /**
  * P3O: the policy gradient under weights capped at the effective sample size, plus a pull back to the anchor that grows
- * as the sample size falls. {@code ℓ = −sg[min(r, e)] A log π + sg[1 − e] (log r + 1/r − 1)}, where
- * {@code r = exp(current − anchor)}, and {@code e = (Σ r)² / (n Σ r²)} over the n trained tokens of the minibatch.
+ * as the sample size falls. {@code ℓ = −sg[min(r, e)] A log π + sg[1 − e] (log r + 1/r − 1)}
+ * with {@code r = exp(current − anchor)}. {@code e = (Σ r)² / (n Σ r²)} over the n trained tokens of the minibatch.
  *
  * <p>Unit of correction: token; the sample size is the batch's. There is nothing to tune: on-policy {@code e} is 1,
  * which leaves the plain policy gradient. Where few tokens carry the weight, both the cap and the pull become strict.

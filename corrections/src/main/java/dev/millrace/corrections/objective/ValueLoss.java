@@ -4,8 +4,8 @@ import dev.millrace.corrections.TokenBatch;
 import java.util.OptionalDouble;
 
 /**
- * The loss of a value function, {@code Σ_s c_s Σ_t ½ max((V − R)², (clip(V) − R)²)} over trained tokens, where
- * {@code clip(V)} lies within {@code V_old ± clip} and c are the aggregation's coefficients.
+ * The loss of a value function, {@code Σ_s c_s Σ_t ½ max((V − R)², (clip(V) − R)²)} over trained tokens.
+ * {@code clip(V)} lies within {@code V_old ± clip}; c are the aggregation's coefficients.
  *
  * <p>Source: Schulman et al., OpenAI Baselines {@code ppo2}; verl's {@code compute_value_loss}.
  *

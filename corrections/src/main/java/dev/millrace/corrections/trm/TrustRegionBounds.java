@@ -46,7 +46,7 @@ public final class TrustRegionBounds {
     }
 
     /**
-     * {@code 4 sum_t D_t min(1, (T - t) epsilon, sqrt((T - t) delta / 2))}, where {@code D_t} is the mean total
+     * {@code 4 sum_t D_t min(1, (T - t) epsilon, sqrt((T - t) delta / 2))}. {@code D_t} is the mean total
      * variation distance over the contexts the behavior policy visits at position t.
      *
      * <p>It uses the value measured at each position instead of the worst case. With the worst case

@@ -258,7 +258,7 @@ class MaskKindsTest {
                 .containsEntry("certified", 1.0)
                 .containsKeys("largest_token_kl", "mean_sequence_kl", "bound_trpo", "bound_pinsker", "bound_mixed");
         assertThat(last(exact).values().get("bound_trpo"))
-                .as("what is kept is on policy")
+                .as("kept tokens are on policy")
                 .isZero();
 
         StageFacts known = everything().build();

@@ -239,10 +239,10 @@ final class LostSamples implements AutoCloseable {
     /**
      * Asks the log what there is of requests, on a thread of its own, one search at a time.
      *
-     * <p>Of a request nothing will come that is not on {@code rollouts} yet, if the generators have committed an offset behind it, or
-     * if it does not lie any more where it was written. A generator commits its rollouts and the offset at once, but their marks come
-     * to the partitions one after the other: so the offsets are asked first, then where rollouts end with what is not committed yet,
-     * and committed rollouts are read up to there. A transaction that is left open below ends no search.
+     * <p>A request yields no further rollout if the generators have committed an offset behind it, or if its record is gone. A
+     * generator commits its rollouts and the offset at once, but their marks come to the partitions one after the other: so the
+     * offsets are asked first, then where rollouts end with what is not committed yet, and committed rollouts are read up to
+     * there. A transaction that is left open below ends no search.
      */
     static final class LostSamplesSearch implements AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(LostSamplesSearch.class);

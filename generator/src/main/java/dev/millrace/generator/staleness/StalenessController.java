@@ -486,8 +486,8 @@ public final class StalenessController implements AutoCloseable {
      *
      * <p>N counts the samples asked for so far, the next group included, less those that were lost on the way; C the samples
      * that the learner has consumed, in batches that made a version and in starved ones; B the samples of a batch. N - C
-     * samples are thus under way, and a sample released now is trained on when at most eta more batches have gone before it, so its staleness
-     * is at most eta versions. Where every batch has exactly B samples, C = version * B and this is AReaL's rule
+     * samples are thus under way. At most eta more batches are trained before a sample that is released now, so its staleness is at most
+     * eta versions. Where every batch has exactly B samples, C = version * B and this is AReaL's rule
      * {@code floor((N - 1) / B) <= version + eta} (Fu et al. 2025, arXiv 2505.24298, section 5.1); counting samples in place
      * of versions keeps it right when a batch is larger or smaller.
      *

@@ -600,7 +600,7 @@ class StalenessControllerIT {
         Awaited.until(name + " is " + value, () -> gauge(meters, name) == value);
     }
 
-    /** Records of a broken or hostile program, none of which is about a sample in flight. */
+    /** Records of a broken or hostile program; none is about a sample in flight. */
     private void forge() {
         String rollouts = run.connection().topics().rollouts();
         for (int i = 0; i < 512; i++) { // the samples are under way, the records lie where nothing of them belongs

@@ -239,7 +239,7 @@ public final class Learner implements AutoCloseable {
 
     private List<Long> fixedVersions() {
         List<Long> fixed = new ArrayList<>(kept);
-        optimizer.adapters().ifPresent(put -> fixed.add(0L)); // what they are put upon
+        optimizer.adapters().ifPresent(put -> fixed.add(0L)); // their base
         optimizer.referenceVersion().ifPresent(fixed::add);
         return fixed;
     }
@@ -463,7 +463,7 @@ public final class Learner implements AutoCloseable {
                 reader.setAside();
                 return;
             }
-            settle(); // nobody is told of this step before the one before it is committed
+            settle(); // the previous step is committed before this one is announced
             seconds.put(StepMetric.SECONDS_PREVIOUS_COMMIT.key(), commitSeconds);
             long startVersion = state.newest().getVersion();
             TrainingRecord record =
@@ -774,7 +774,7 @@ public final class Learner implements AutoCloseable {
                                     + " records do not extend the run's chain of versions and were passed over, the last under the"
                                     + " key of version " + key.version() + " at offset " + record.offset()
                                     + "; somebody else than the run's learner writes to this topic",
-                            "stop whoever that is; the records are on "
+                            "stop that writer; the records are on "
                                     + connection.topics().deadLetters() + ", and nothing of the run is lost");
         }
 

@@ -145,7 +145,7 @@ final class Restoration {
                     "training cannot go on from version " + newest.getVersion() + ", the newest: " + e.getMessage());
         }
         LOG.info(
-                "goes on from version {} ({}), made by batch {}",
+                "continues from version {} ({}), made by batch {}",
                 newest.getVersion(),
                 newest.getWeights().getSha256(),
                 newest.getBatchId());

@@ -138,7 +138,7 @@ class LostTailIT {
             assertThat(alarm.sentence())
                     .startsWith(
                             "batch 2 was consumed, and the last step that is there is on batch 0: the end of the topic"
-                                    + " is lost. Training goes on;");
+                                    + " is lost. Training continues;");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
 
             log.produce(1, 6);

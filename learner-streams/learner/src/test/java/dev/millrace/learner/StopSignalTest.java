@@ -42,6 +42,6 @@ class StopSignalTest {
         stop.await(FOR_EVER);
 
         assertThat(stop.isStopped()).isTrue();
-        assertThat(Thread.interrupted()).as("whoever else asks sees it too").isTrue();
+        assertThat(Thread.interrupted()).as("other callers see it too").isTrue();
     }
 }

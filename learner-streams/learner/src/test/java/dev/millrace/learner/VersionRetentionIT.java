@@ -138,7 +138,7 @@ class VersionRetentionIT {
             TopicPartition rollouts = send(connection.topics().rollouts(), "g", rollout(4, 5));
             send(connection.topics().serving(), "g", serving("g", 9, 7L, false));
             assertThat(sweep(board, unscored, removal))
-                    .as("anchor of version 4, of which a rollout waits")
+                    .as("anchor of version 4, which a waiting rollout needs")
                     .isEqualTo(3);
             assertGone(feed, 0, 1, 2);
             assertThere(feed, 3, 4, 5, 6, 7, 8, 9);

@@ -82,7 +82,7 @@ public record RuntimeConfig(
         requireAtLeast("alarm_after_ms", alarmAfterMs, 1_000);
         if (rebalanceProtocol == RebalanceProtocol.STREAMS && !instanceId.isEmpty()) {
             throw new IllegalArgumentException(
-                    "rebalance_protocol=streams must not be set beside instance_id='" + instanceId
+                    "rebalance_protocol=streams must not be set with instance_id='" + instanceId
                             + "', because an instance is no static member of a streams group; leave instance_id out, or set rebalance_protocol=classic");
         }
     }

@@ -85,7 +85,7 @@ import org.slf4j.LoggerFactory;
 public final class TopologyRunner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
     private static final long LOOK_PERIOD_MS = 1_000;
-    /** Between two polls of a thread: above what any stage takes for what one poll brings. */
+    /** Between two polls of a thread: longer than any stage needs for the records of a poll. */
     private static final Duration LONGEST_TURN = Duration.ofSeconds(60);
     /** A thread in place of one that failed has succeeded if it runs for so long. */
     private static final int LOOKS_OF_SUCCESS = 10;

@@ -93,7 +93,7 @@ class ExtremesTest {
             Set<String> missing = new HashSet<>(honest);
             missing.removeAll(trained);
             assertThat(missing.size())
-                    .as("honest rollouts in no batch, beside %s: %s", topology.waits(), missing)
+                    .as("honest rollouts in no batch, apart from %s: %s", topology.waits(), missing)
                     .isLessThan(8);
         }
         return piped;

@@ -129,7 +129,7 @@ class WaitsTest {
         assertThat(topology.batches()).hasSize(1);
         topology.idle(Duration.ofSeconds(2));
         assertThat(topology.waits())
-                .as("training goes on")
+                .as("training continues")
                 .noneMatch(wait -> wait.stage().equals("stale"));
     }
 }

@@ -12,7 +12,7 @@ import java.util.function.ToDoubleFunction;
  * @param synchronous {@code admission.eta} is 0
  * @param seconds from the end of the first step to that of the last counted one
  * @param use of its time
- * @param speed beside the synchronous run
+ * @param speed relative to the synchronous run
  * @param steps after the first
  */
 public record ClosedRun(

@@ -68,8 +68,8 @@ public record EngineRates(
      *
      * @param mean of the absolute differences
      * @param most the largest of them
-     * @param kl   divergence of what was drawn from what scored it, estimated as the mean of {@code r - 1 - log r} with r the ratio of
-     *     the scorer's probability to the sampler's (Schulman's k3)
+     * @param kl   divergence of the sampler from the scorer by Schulman's k3: mean of {@code r - 1 - log r}, r the scorer's
+     *     probability over the sampler's
      * @param ess  effective share of the tokens under weights r: {@code (sum r)^2 / (n sum r^2)}
      */
     public record LogProbGap(double mean, double most, double kl, double ess) {

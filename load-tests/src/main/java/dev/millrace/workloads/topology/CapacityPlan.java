@@ -187,7 +187,7 @@ public record CapacityPlan(Load load, List<String> figures, List<Line> lines) {
             }
             throw new IllegalArgumentException(format(
                     "cannot plan: a policy's topology needs %.1f processors for --tokens-per-second %,.0f and --policies %d, "
-                            + "expected at most %.1f, half of the %d instances measured, since one task of a policy makes "
+                            + "expected at most %.1f, half of the %d instances measured: one task of a policy makes "
                             + "all of its batches; spread the load over more --policies",
                     rate * micros(most) / 1e6, load.tokensPerSecond(), load.policies(), USED * most, most));
         }

@@ -175,7 +175,7 @@ public final class GrowthBenchmark {
             };
         }
 
-        /** Whole batches of about so many rollouts, fewer if these are too long for it. */
+        /** Whole batches of about this number of rollouts, fewer if responses are long. */
         Point wholeBatches(int batch, int baseTokens) {
             double fitting = responseTokens <= baseTokens
                     ? rollouts

@@ -25,7 +25,7 @@ class CapacityPlanTest {
                 .orElseThrow();
     }
 
-    /** 1000 rollouts/s of 1024 tokens: 400 us, 26 kB, of which are read 2 x 8 + 4 + 2 x 12 + 0.2 = 44.2 kB. */
+    /** 1000 rollouts/s of 1024 tokens: 400 us, 26 kB; read are 2 x 8 + 4 + 2 x 12 + 0.2 = 44.2 kB. */
     @Test
     void shouldDeriveEveryLine() {
         CapacityPlan plan = CapacityPlan.of(new Load(1000, 1_024_000, 1, 1024, 256), FIGURES);

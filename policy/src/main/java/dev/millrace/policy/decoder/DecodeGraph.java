@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
  * {@link #LAST_TOKEN} and {@link #PAST} int64 [N]; {@link #FORCED} int64 [T, N] (negative: sample); {@link #UNIFORMS}
  * [T, N] in [0, 1); {@link #INVERSE_TEMPERATURE} [N, 1]; {@link #COS} and {@link #SIN} [C + T or more, headSize/2];
  * {@link #cache} [N, kvHeads, C, headSize], where a slot's first {@code past} rows are read; {@link #SLOTS}, int64 [N], their
- * numbers from 0 on, {@link #NUMBERS}, int64 [T], likewise of the steps, and {@link #WRITTEN_FROM}, int64 [N], the row of the
- * cache that the first step's key goes to; what would go behind the last row goes there. Inputs with truncation:
+ * numbers from 0; {@link #NUMBERS}, int64 [T], likewise of the steps; {@link #WRITTEN_FROM}, int64 [N], the cache row of
+ * the first step's key. Keys beyond the last row go to the last row. Inputs with truncation:
  * {@link #TOP_K}, {@link #TOP_P} and {@link #MIN_P} [N, 1], and {@link #RECORDS_KEPT} [N, 1] if kept tokens are
  * recorded (1 for a slot that records). Outputs: {@link #TOKENS}, {@link #LOG_PROBS}, {@link #TEMPERATURE_LOG_PROBS},
  * {@link #ENTROPIES} [T, N]; {@link #grown}, the caches with the keys and values of this call, to be bound to the memory of

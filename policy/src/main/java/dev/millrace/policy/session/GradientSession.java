@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Optional;
 
 /**
- * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t + sum_t v_t V_t) / dW} of a batch, for coefficients of the
- * caller's choice, by all weights or only by those of an adapter. The latter is the gradient of {@code W + scale * (B A)}. It
+ * The gradient {@code d(sum_t c_t log pi(y_t) + sum_t e_t H_t + sum_t v_t V_t) / dW} of a batch by all weights, or
+ * only by those of an adapter. The caller chooses the coefficients. The latter is the gradient of {@code W + scale * (B A)}. It
  * ignores that the values of an adapter or of weights may be rounded to a narrower type.
  *
  * <p>Where a sequence has kept tokens, {@code pi} is the softmax over these, and other tokens get no gradient.

@@ -63,7 +63,7 @@ public final class Weights {
     public Weights with(LoraAdapter put) {
         if (adapter != null || !put.base().shape().equals(shape)) {
             throw new IllegalArgumentException(
-                    "the adapter is put upon plain weights of " + put.base().shape() + ", not upon these, of " + shape);
+                    "the adapter belongs to plain weights of " + put.base().shape() + ", not to these, of " + shape);
         }
         return new Weights(shape, new Parameters(Dtype.F32, parameters.tensors()), put);
     }

@@ -208,7 +208,7 @@ class FamiliesTest {
                 for (int s = 0; s < tokens.length; s++) {
                     for (int t = cut[s]; t < tokens[s].length; t++) {
                         assertThat(logProbs[s][t])
-                                .as("sequence %d of which %d were taken in, token %d", s, cut[s], t)
+                                .as("sequence %d, %d taken in, token %d", s, cut[s], t)
                                 .isCloseTo(expected[s][t], rounded(expected[s][t]));
                     }
                 }

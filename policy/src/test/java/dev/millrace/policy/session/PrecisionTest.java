@@ -47,8 +47,8 @@ class PrecisionTest {
         }
         // a sum that float32 and double round to different neighbours moves a log-prob by far less than the precision
         // does
-        assertThat(fromTwin).as("beside a twin of the same precision").isLessThan(0.1 * fromExact);
-        assertThat(fromExact).as("beside a twin in double precision").isBetween(1e-4, 0.5);
+        assertThat(fromTwin).as("compared with a twin of the same precision").isLessThan(0.1 * fromExact);
+        assertThat(fromExact).as("compared with a twin in double precision").isBetween(1e-4, 0.5);
     }
 
     /** The first tokens are taken in at once, the others forced one by one. */

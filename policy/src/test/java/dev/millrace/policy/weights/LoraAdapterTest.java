@@ -140,7 +140,7 @@ class LoraAdapterTest {
                 .hasMessage("weights with an adapter and weights without one are no copies of each other");
         LoraAdapter foreign = LoraAdapter.zeros(
                 new LoraShape(1, 1, List.of("q_proj")), new FrozenWeights(Weights.random(Shapes.TIED, 1), "hash"));
-        assertThatThrownBy(() -> base.with(foreign)).hasMessageStartingWith("the adapter is put upon plain weights of");
+        assertThatThrownBy(() -> base.with(foreign)).hasMessageStartingWith("the adapter belongs to plain weights of");
     }
 
     private static Weights begun(Weights base) {

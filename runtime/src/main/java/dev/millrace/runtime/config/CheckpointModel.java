@@ -23,9 +23,8 @@ import java.nio.file.Path;
 import java.util.Optional;
 
 /**
- * A Hugging Face directory as the initial policy of a run: its {@code config.json} decides the keys of {@code model},
- * its {@code *.safetensors} are version 0, and its {@code tokenizer.json}, where there is one, must give the task's symbols
- * the ids that the task gives them.
+ * A Hugging Face directory as the initial policy of a run. Its {@code config.json} sets the keys of {@code model}, its
+ * {@code *.safetensors} are version 0. Its {@code tokenizer.json}, if any, must give the task's symbols the ids of the task.
  */
 public final class CheckpointModel {
     private static final String KEY = "checkpoint";

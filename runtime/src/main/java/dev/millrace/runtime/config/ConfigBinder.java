@@ -21,8 +21,8 @@ import java.util.Optional;
  *
  * <p>A record component {@code maxStaleness} is the key {@code max_staleness}. Keys that the tree leaves out keep the
  * value of the defaults record; keys that it has must be known, of the right type, and accepted by the record's
- * constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or of longs, a map from
- * string to string, another record, or one of several kinds, see {@link Choice}, or a list of such. A list is given as
+ * constructor. Components may be int, long, double, boolean, String, an enum, a list of strings or longs, or a map of
+ * strings. They may also be another record, or one or a list of several kinds, see {@link Choice}. A list is given as
  * a whole, or by single elements with their index from 0: {@code masks[0].threshold}.
  *
  * <p>A record may have named variants: a {@code String} component {@code variant} and a public static {@code variant(String)} that

@@ -50,7 +50,7 @@ public final class LearnerMemory {
             long recomputed = memory.bytes(1, Activations.RECOMPUTED);
             throw new ConfigException(String.format(
                     Locale.ROOT,
-                    "one sequence of %,d tokens, the longest that this run can have, takes %,d MB on the gradient's way forward and back, and each of"
+                    "one sequence of %,d tokens, the longest that this run can have, takes %,d MB on the gradient's way forward and back; each of"
                             + " learner.step.shards=%d may take %,d of the %,d MB of learner.step.memory_mb; set memory_mb to %d at least%s, or make"
                             + " sequences shorter (admission.sampling.max_tokens)",
                     memory.longest,

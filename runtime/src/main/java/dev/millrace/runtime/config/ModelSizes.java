@@ -39,7 +39,7 @@ public record ModelSizes(long weights, long optimizer) {
                             + " %.1f MB whole, every %dth;"
                             + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of the one and %s of the other; a scorer keeps %d"
                             + " versions; each copy of the merged weights is %,d MB, the base of the adapters %,d"
-                            + " MB in a process, and this JVM has at most"
+                            + " MB in a process; this JVM has at most"
                             + " %,d MB of heap and as much off-heap (-Xmx)",
                     parameters,
                     size.parameters(),

@@ -119,7 +119,7 @@ public final class RecordedConfiguration {
                 .findFirst()
                 .ifPresent(difference -> {
                     throw difference.refused(
-                            where, "it cannot change once a run has begun", "leave it as it is, or begin another run");
+                            where, "it cannot change once a run has begun", "leave it unchanged, or begin another run");
                 });
         return differences(now).map(Difference::sentence).toList();
     }

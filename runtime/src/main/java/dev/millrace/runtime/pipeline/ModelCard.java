@@ -68,7 +68,7 @@ final class ModelCard {
         return PolicyFeed.adapterOf(version)
                 .map(low -> "an adapter of rank " + low.rank() + ", alpha " + alpha(low.alpha()) + " to "
                         + String.join(", ", low.targetModules())
-                        + ", put upon the start's weights")
+                        + ", on the start's weights")
                 .orElse("all weights");
     }
 

@@ -110,7 +110,7 @@ public final class ModelExport {
             LoraAdapter adapter = weights.adapter()
                     .orElseThrow(() -> new RefusedRequestException("version " + manifest.getVersion()
                             + (config.learner().lora().rank() > 0
-                                    ? " is what the run's adapters are put upon, and none itself; give --version a later one"
+                                    ? " is the base of the run's adapters, not an adapter; give --version a later one"
                                     : " is not an adapter: the run trains the weights themselves (learner.lora.rank=0)")
                             + ", or leave --adapter out"));
             String checkpoint = config.model().checkpoint();

@@ -85,7 +85,7 @@ public final class ResumeCheck {
         } else if (!old.equals(wanted)) {
             throw new ConfigException(
                     key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is asked for; "
-                            + "it cannot change once a run has begun, so leave it as it is, or give --run-dir a new folder");
+                            + "it cannot change once a run has begun, so leave it unchanged, or give --run-dir a new folder");
         }
     }
 

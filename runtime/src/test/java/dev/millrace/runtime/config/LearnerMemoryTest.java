@@ -50,7 +50,7 @@ class LearnerMemoryTest {
                 .isInstanceOf(ConfigException.class)
                 .hasMessageMatching(
                         "one sequence of 1,0\\d\\d tokens, the longest that this run can have, takes \\d+ MB on the"
-                                + " gradient's way forward and back, and each of learner.step.shards=2 may take 50 of the 100 MB of"
+                                + " gradient's way forward and back; each of learner.step.shards=2 may take 50 of the 100 MB of"
                                 + " learner.step.memory_mb; set memory_mb to \\d+ at least, or learner.step.recompute=true, which takes"
                                 + " \\d+ MB a shard, or make sequences shorter \\(admission.sampling.max_tokens\\)");
         assertThatThrownBy(

@@ -198,7 +198,7 @@ class MillraceConfigTest {
         assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a").requireTrainable())
                 .hasMessageContainingAll("scorer.teacher names a policy", "topology.join.teacher is false");
         assertThatThrownBy(() -> bind("scorer.teacher.directory=/models/a", "scorer.teacher.version=3"))
-                .hasMessageContainingAll("version must not be set beside directory='/models/a'");
+                .hasMessageContainingAll("version must not be set with directory='/models/a'");
         assertThatThrownBy(() -> bind("algorithm.kl.kind=in_loss"))
                 .hasMessageContainingAll(
                         "reference.kind=recorded", "topology.join.reference is false", "reference.kind=version");

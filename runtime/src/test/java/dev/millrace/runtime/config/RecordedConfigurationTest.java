@@ -93,7 +93,7 @@ class RecordedConfigurationTest {
         assertThatThrownBy(() -> recorded().changes(config("model.layers=3")))
                 .hasMessage(
                         "model.layers is 2 in " + WHERE + " and 3 is asked for; it cannot change once a run has begun,"
-                                + " so leave it as it is, or begin another run");
+                                + " so leave it unchanged, or begin another run");
     }
 
     @Test

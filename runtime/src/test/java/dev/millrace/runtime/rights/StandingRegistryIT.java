@@ -144,7 +144,7 @@ class StandingRegistryIT {
                     assertThat(stock.byId(id).getFullName()).isEqualTo("dev.millrace.schemas.Rollout");
                     assertThatThrownBy(() -> stock.idOf("foreign-value", Rollout.getClassSchema()))
                             .hasMessageContaining("status 405")
-                            .hasMessageContaining("schemas are registered by whoever creates a run");
+                            .hasMessageContaining("the creator of a run registers schemas");
                 }
                 assertThat(registry.get("/metrics")).contains("client_id=\"_schemas\"");
 

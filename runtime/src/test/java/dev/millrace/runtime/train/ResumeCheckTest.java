@@ -41,7 +41,7 @@ class ResumeCheckTest {
         assertThatThrownBy(() -> require(tree(), tree(setting)))
                 .isInstanceOf(ConfigException.class)
                 .hasMessageStartingWith(sentence)
-                .hasMessageEndingWith("leave it as it is, or give --run-dir a new folder");
+                .hasMessageEndingWith("leave it unchanged, or give --run-dir a new folder");
     }
 
     @Test

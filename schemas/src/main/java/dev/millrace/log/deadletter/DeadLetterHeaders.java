@@ -35,7 +35,7 @@ public final class DeadLetterHeaders {
     public static final String ROLLOUT_ID = ERROR + "rollout-id";
     /**
      * How many records of its generator were read since the last one that was refused, this one included; absent where the
-     * generator is not blamed. Counted by whoever refuses, since it began: the one header that a repetition need not have alike.
+     * generator is not blamed. Counted by the refusing process since its start: the only header that may differ in a repetition.
      */
     public static final String SENDER_RECORDS = ERROR + "sender.records";
     /** The run that refused it, also where the record could not be read. */

@@ -20,7 +20,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  */
 public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;
-    /** What the headers of a dead letter may take beside the record: thirteen of them, of four bytes a character. */
+    /** Largest size of a dead letter's headers, in addition to the record: thirteen, of four bytes a character. */
     public static final int MAX_HEADERS_BYTES = 64 << 10;
 
     private DeadLetters() {}

@@ -120,7 +120,7 @@ public final class Quarantines implements AutoCloseable {
         lifted.clear();
     }
 
-    /** Follows the topic until it is ended, whatever fails. */
+    /** Follows the topic until it is stopped, and retries after any failure. */
     private final class Following implements Runnable {
         private final LogConnection from;
         private final Deserializer<Admission> entries;

@@ -29,7 +29,7 @@ import org.apache.kafka.common.KafkaException;
 /**
  * A registry on the log itself: a compacted topic of one partition in Confluent's own layout.
  *
- * <p>Whoever creates a run opens it with {@link #writing} and registers the run's schemas; everybody else opens it
+ * <p>The creator of a run opens it with {@link #writing} and registers the run's schemas; other processes open it
  * with {@link #reading} and is told about new ids by the topic. Writers of several runs on one cluster exclude each
  * other, ids count up across all of them, and a topic that a running registry writes to is refused.
  *
@@ -106,7 +106,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
                         () -> new SchemaRegistryException(
                                 "the schema of " + schema.getFullName() + " is not registered under " + subject
                                         + " in topic " + topic
-                                        + "; it is registered by whoever creates the run, so that run may be of another version of Millrace"));
+                                        + "; the creator of the run registers it, so that run may be of another version of Millrace"));
     }
 
     /**
@@ -291,7 +291,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
         }
 
         /**
-         * What a schema breaks beside a version; a sentence each.
+         * Incompatibilities of a schema with a version; a sentence each.
          *
          * @param level in the Confluent protocol's words
          */

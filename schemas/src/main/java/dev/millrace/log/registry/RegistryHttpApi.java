@@ -27,10 +27,10 @@ import org.apache.avro.Schema;
  *
  * <p>Serves {@code /subjects}, {@code /subjects/S/versions}, {@code /subjects/S/versions/V} (V may be
  * {@code latest}), {@code .../V/schema}, {@code /schemas}, {@code /schemas/types}, {@code /schemas/ids/N}, {@code .../N/schema},
- * {@code .../N/subjects}, {@code .../N/versions}, {@code /config} and {@code /mode}, and these two of a subject with
+ * {@code .../N/subjects}, {@code .../N/versions}, {@code /config} and {@code /mode}. The last two also take a subject with
  * {@code ?defaultToGlobal=true}. A schema sent to {@code /subjects/S} is looked up, one sent to
  * {@code /compatibility/subjects/S/versions} or {@code .../V} is checked. {@code POST /subjects/S/versions} answers with the id of a
- * schema that is registered, so that stock serializers work with their defaults, and registers none: whoever creates a run does.
+ * schema that is registered, so that stock serializers work with their defaults, and registers none: the creator of a run does.
  * Every other request that would change something is answered with 405. Errors carry the protocol's own codes. Threads are the server's.
  */
 public final class RegistryHttpApi {
@@ -335,7 +335,7 @@ public final class RegistryHttpApi {
     /** @param found what was asked for, as the beginning of the sentence */
     private static ErrorAnswerException readOnly(String found) {
         return new ErrorAnswerException(
-                405, 405, found + "this registry is read-only: schemas are registered by whoever creates a run");
+                405, 405, found + "this registry is read-only: the creator of a run registers schemas");
     }
 
     private static ErrorAnswerException notFound() {

@@ -93,7 +93,7 @@ final class SchemaLogState implements RegistryContents {
         return Optional.ofNullable(otherTypeById.get(id));
     }
 
-    /** The id under which a text is known, whatever its subject. */
+    /** The id of a schema text under any subject. */
     Optional<Integer> idOfText(String text) {
         return textById.entrySet().stream()
                 .filter(entry -> entry.getValue().equals(text))

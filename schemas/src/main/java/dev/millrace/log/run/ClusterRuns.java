@@ -223,7 +223,7 @@ public final class ClusterRuns implements AutoCloseable {
         return settings;
     }
 
-    /** The run under these topics, or what is left of one; its holdings are empty if there is nothing. */
+    /** The run under these topics, or its remains; its holdings are empty if there is nothing. */
     public ClusterRun at(RunTopics topics) {
         return at(topics, look());
     }
@@ -333,7 +333,7 @@ public final class ClusterRuns implements AutoCloseable {
             if (!gone.isInstance(cause)) {
                 throw new LogSetupException(
                         "the cluster could not " + what + ": " + cause.getMessage()
-                                + "; what is left can be deleted by the same command",
+                                + "; repeat the command to delete the rest",
                         cause);
             }
         }

@@ -267,7 +267,7 @@ final class ConnectionFailure {
     /**
      * What the first of the addresses that takes connections speaks.
      *
-     * @param mechanisms with which one can log in; empty without a login, or where it speaks TLS
+     * @param mechanisms accepted for a login; empty without a login, or where it speaks TLS
      */
     record Listener(String address, Speech speaks, List<String> mechanisms) {
         enum Speech {
@@ -324,7 +324,7 @@ final class ConnectionFailure {
             }
         }
 
-        /** With which one can log in; empty if nobody answers as a broker. */
+        /** SASL mechanisms that the broker accepts; empty if nobody answers as a broker. */
         private static Optional<List<String>> mechanisms(Socket socket) {
             try {
                 DataOutputStream out = new DataOutputStream(socket.getOutputStream());

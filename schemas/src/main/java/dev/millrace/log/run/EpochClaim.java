@@ -7,7 +7,7 @@ import java.util.Optional;
 /**
  * One epoch of a run, as the log keeps it for ever.
  *
- * @param parent which version of which older epoch it began from; empty for a run's first
+ * @param parent version of an older epoch that it began from; empty for a run's first
  * @param beganAt end offset of each partition when it began, by {@code topic-partition}; empty for a run's first
  * @param claimedAtMs when it began, Unix milliseconds
  */

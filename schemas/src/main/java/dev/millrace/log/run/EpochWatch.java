@@ -19,8 +19,8 @@ import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Follows a run's claim, passes on a request to stop that comes meanwhile, and notices when the run has gone on to another epoch,
- * of which nobody of this one is part.
+ * Follows a run's claim, passes on a request to stop, and notices when the run has moved to another epoch, which fences
+ * this one's processes.
  *
  * <p>{@link #run()} blocks; everything else may be called from any thread.
  */
@@ -93,7 +93,7 @@ public final class EpochWatch {
                         : ", from version " + parent.getVersion() + " of epoch " + parent.getEpoch()
                                 + (parent.getWhy().isEmpty() ? "" : " (" + parent.getWhy() + ")"))
                 + "; nothing of epoch " + run.epoch()
-                + " is read any more. Start the same command again: it goes on in the new epoch";
+                + " is read any more. Start the same command again: it continues in the new epoch";
     }
 
     /** What to tell a person if the run has gone on. */

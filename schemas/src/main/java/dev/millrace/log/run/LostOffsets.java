@@ -123,7 +123,7 @@ public final class LostOffsets {
     public static void requireNone(LogConnection connection, String role) {
         of(connection, role).ifPresent(lost -> {
             throw new LogSetupException("cannot start the " + role + ", which would do all of its work again: " + lost
-                    + "; " + connection.command("repair --do new-epoch") + " goes on from the newest version");
+                    + "; " + connection.command("repair --do new-epoch") + " continues from the newest version");
         });
     }
 

@@ -83,7 +83,7 @@ public record Right(ResourceType type, PatternType pattern, List<String> names, 
                 + (pattern == PatternType.PREFIXED ? " --resource-pattern-type prefixed" : "");
     }
 
-    /** The command with which an administrator grants it, on one line. */
+    /** The command that grants it, on one line. */
     public String command(String bootstrapServers, String principal) {
         return "kafka-acls --bootstrap-server " + bootstrapServers + " --add --allow-principal " + principal + " "
                 + options();

@@ -23,7 +23,7 @@ import org.apache.kafka.common.resource.PatternType;
  * {@code DELETE} imply {@code DESCRIBE}, which is listed where it is needed alone.
  */
 public enum RoleRights {
-    /** Creates the run. One of its roles has these rights beside its own. */
+    /** Creates the run. One of its roles has these rights in addition to its own. */
     CREATOR,
     ADMISSION,
     GENERATOR,

@@ -45,7 +45,7 @@ final class RunClaims {
      * @param run its epoch is that of a claim that is new
      * @param configuration recorded with a claim that is new; that of an older one stays
      * @return the claim that is valid now
-     * @throws LogSetupException if it is another run's, or of an older epoch than what is asked for
+     * @throws LogSetupException if it is another run's, or of an older epoch than the requested one
      */
     ClaimedRun claim(RunIdentity run, Optional<String> configuration, Clock clock) {
         Found found = new Found();

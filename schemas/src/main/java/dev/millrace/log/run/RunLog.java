@@ -51,7 +51,7 @@ public final class RunLog implements AutoCloseable {
      */
     public record NewRun(RunIdentity run, Set<String> partnerTopics, Optional<String> configuration) {}
 
-    /** Creates a run of which no configuration is recorded and whose topology joins scores only, or continues with it. */
+    /** Creates, or opens, a run without a recorded configuration, whose topology joins scores only. */
     public static RunLog open(
             Map<String, Object> clientProperties,
             RunTopics topics,
@@ -66,7 +66,7 @@ public final class RunLog implements AutoCloseable {
     /**
      * Creates a run or continues with it, in the epoch in which it is; any number of roles may do so at once.
      *
-     * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
+     * @param clientProperties {@code bootstrap.servers} and the other settings of the connection
      * @param schemaRegistryUrl of a registry that speaks Confluent's protocol, secrets in it as references; empty to keep
      *     schemas on the log
      * @throws LogSetupException if the cluster does not answer, the prefix belongs to another run, or a topic has
@@ -126,7 +126,7 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
-     * As {@link #find}, of a run whose topics may be gone but for its claim: for whoever says what is lost, and mends it.
+     * As {@link #find}, of a run that may have lost all topics but its claim's: for reports of the loss and repairs.
      *
      * @throws LogSetupException if there is no claim
      */
@@ -226,8 +226,8 @@ public final class RunLog implements AutoCloseable {
     }
 
     /**
-     * Begins the run's next epoch: shuts out whoever still writes for this one, and claims the next, which says what it continues
-     * from and where on the log. Its first version is still to be published.
+     * Begins the run's next epoch: fences the writers of this one and claims the next. The claim names the version it continues
+     * from, and the place on the log. Its first version is still to be published.
      *
      * @return the same log at the new epoch; close one of the two
      * @throws LogSetupException if the run has gone on to another epoch meanwhile, or the cluster does not let us
@@ -335,7 +335,7 @@ public final class RunLog implements AutoCloseable {
         return new LogPlace(administration.clusterId(), administration.ids(administration.existing(topics.all())));
     }
 
-    /** Topics without a claim were made by somebody else, or are what is left of a run that was deleted by half. */
+    /** Refuses topics without a claim: they are foreign, or remain of a run that was deleted by half. */
     private static void refuseOrphans(TopicAdministration administration, RunTopics topics) {
         Set<String> there = administration.existing(topics.all());
         if (!there.isEmpty() && !there.contains(topics.run())) {

@@ -39,8 +39,8 @@ import org.apache.kafka.common.resource.ResourceType;
 /**
  * Creates and checks the topics of a run.
  *
- * <p>Every call has a limit of time and refuses with a {@link LogSetupException}. A topic that is there is never
- * altered: whoever runs the cluster may have had reasons. Thread-safe.
+ * <p>Every call has a limit of time and refuses with a {@link LogSetupException}. An existing topic is never
+ * altered, since its operator may have had reasons. Thread-safe.
  */
 public final class TopicAdministration implements AutoCloseable {
     private static final long RETRY_MS = 50;
@@ -54,7 +54,7 @@ public final class TopicAdministration implements AutoCloseable {
     /**
      * Opens a connection, without waiting for an answer yet.
      *
-     * @param clientProperties {@code bootstrap.servers} and whatever else it takes to connect
+     * @param clientProperties {@code bootstrap.servers} and the other settings of the connection
      */
     public TopicAdministration(Map<String, Object> clientProperties, TopicsConfig config) {
         this.config = config;
@@ -165,7 +165,7 @@ public final class TopicAdministration implements AutoCloseable {
         return ids;
     }
 
-    /** Where each partition of these topics ends, whatever is committed, by {@code topic-partition}; they must be there. */
+    /** End offset of each partition of these topics, committed or not, by {@code topic-partition}; they must exist. */
     public Map<String, Long> ends(Collection<String> topics) {
         Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
         calls.required(admin.describeTopics(topics).allTopicNames(), "describe topics " + topics)
@@ -194,7 +194,7 @@ public final class TopicAdministration implements AutoCloseable {
     }
 
     /**
-     * Shuts out whoever writes transactions under one of these ids: what is open is aborted, and what comes is refused.
+     * Fences the writers of these transactional ids: aborts open transactions and refuses later ones.
      *
      * @param isMeant which of the cluster's transactional ids
      * @return those that were shut out
@@ -524,7 +524,7 @@ public final class TopicAdministration implements AutoCloseable {
                     .with(TopicConfig.CLEANUP_POLICY_CONFIG, TopicConfig.CLEANUP_POLICY_DELETE)
                     .with(TopicConfig.RETENTION_MS_CONFIG, -1)
                     .with(TopicConfig.SEGMENT_BYTES_CONFIG, WEIGHTS_SEGMENT_BYTES);
-            // whoever does not know the model asks for nothing
+            // a caller without the model leaves the setting out
             return retentionBytes == 0 ? kept : kept.with(TopicConfig.RETENTION_BYTES_CONFIG, retentionBytes);
         }
 

@@ -65,7 +65,7 @@ public record TopicsConfig(
         return new TopicsConfig(4, -1, -1, 30 * DAY_MS, 7 * DAY_MS, 0, 0, 8 << 20, "_schemas", 30_000);
     }
 
-    /** These, with so many partitions. */
+    /** Returns these settings with another number of partitions. */
     public TopicsConfig withPartitions(int count) {
         return with(count, timeoutMs);
     }
@@ -91,7 +91,7 @@ public record TopicsConfig(
     }
 
     /**
-     * These, with what is left to the policy's size decided by it: room for twice as many versions as are needed, and 2 GiB at least.
+     * Returns these settings with sizes resolved by the policy's size: room for twice the versions needed, at least 2 GiB.
      *
      * @param weights bytes of the versions that readers may reach back to, the newest included, or {@link #ALL}
      * @param optimizer bytes of the optimiser's states among them
@@ -132,7 +132,7 @@ public record TopicsConfig(
     }
 
     /**
-     * Refuses a policy of which too little would be kept.
+     * Refuses a retention too small for the policy.
      *
      * @param weights as {@link #sizedFor} takes them
      * @param optimizer likewise

@@ -38,7 +38,7 @@ import org.apache.kafka.common.resource.ResourceType;
 /**
  * Which of some rights an account has, each with one operation on one name.
  *
- * @param untried rights on topics that are not there yet, of which a cluster says nothing, and those of which it said nothing in time
+ * @param untried rights on topics that do not exist yet, and those without an answer in time
  */
 public record TriedRights(List<Right> granted, List<Right> missing, List<Right> untried) {
 
@@ -256,7 +256,7 @@ public record TriedRights(List<Right> granted, List<Right> missing, List<Right> 
             };
         }
 
-        /** Whatever else keeps the cluster from doing it, it was allowed; nothing is known if no answer came in time. */
+        /** True unless the cluster denied it, also if it failed otherwise; empty if no answer came in time. */
         private Optional<Boolean> isGranted(Right right, KafkaFuture<?> answer) {
             try {
                 calls.answer(answer, "say whether there is " + right);

@@ -43,7 +43,7 @@ public final class TrueCause {
                     .find(config)
                     .map(cause -> cause + "; " + connection.command("repair")
                             + " says what is lost and which ways out there are");
-        } catch (RuntimeException e) { // whoever asks has a failure in hand, and tells that one
+        } catch (RuntimeException e) { // the caller already has a failure to report
             LOG.debug("cluster and topics could not be compared with the run's claim", e);
             return Optional.empty();
         }

@@ -13,7 +13,7 @@ import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
-/** Reads the topics of a cluster, as a member of no group, so that it can be done beside a live run and leaves no trace. Owned by one thread. */
+/** Reads the topics of a cluster without a consumer group, so that it leaves no trace in a live run. Owned by one thread. */
 public final class ClusterScan implements TopicScan {
     /** What is read is there already; a request that the broker holds back for more would hold up the next topic. */
     private static final int FETCH_WAIT_MS = 20;

@@ -57,7 +57,7 @@ public final class ConsistentCut {
      *
      * @param topics what is written last first
      * @param partitions of a topic; none if it does not exist
-     * @param ranges of the partitions of one topic, of which each is asked once, in the order of the topics
+     * @param ranges of the partitions of a topic; called once a topic, in the order of the topics
      * @throws ScanException if a topic does not exist
      */
     public static ConsistentCut of(

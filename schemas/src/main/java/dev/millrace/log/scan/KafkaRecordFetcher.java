@@ -16,10 +16,10 @@ import org.jspecify.annotations.Nullable;
  * <p>The consumer is made at the first fetch, so a topology that never has to look back never opens it.
  */
 public final class KafkaRecordFetcher implements RecordFetcher {
-    /** Reading over so many records in between is cheaper than throwing away what was fetched and asking anew. */
+    /** Reading over a gap of this number of records is cheaper than a seek, which discards fetched records. */
     private static final long SEEK_OVER = 200;
 
-    /** What is asked for is there. Behind it the consumer asks for more, and the next fetch waits for that answer. */
+    /** Requested records exist. The consumer prefetches behind them, and the next fetch waits for that answer. */
     private static final int WAIT_MS = 10;
 
     private final LogConnection connection;

@@ -25,15 +25,15 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Reads committed records of partitions that it assigns itself, to an end or for ever.
  *
  * <p>It is a member of no group, so nothing is rebalanced, and it commits nothing; given a {@code group.id}, it can ask what
- * that group has committed. Every reading that has an end has a limit, too, and says whether the end was reached before it:
- * whoever reads knows what to call that.
+ * that group has committed. Every reading that has an end also has a time limit, and returns whether it reached the end; the caller decides what
+ * that means.
  *
  * <p>Owned by one thread, except {@link #wakeup()} and {@link #stop()}.
  */
 public final class LogReader implements AutoCloseable {
     private static final Duration POLL = Duration.ofMillis(200);
     private static final Duration LEISURE = Duration.ofMillis(250);
-    /** A fetch that waits at the end of a log holds up what is asked next of the same broker, and the closing. */
+    /** A fetch that waits at the end of a log delays the next request to the same broker, and the close. */
     private static final int FETCH_WAIT_MS = 100;
 
     private static final Map<String, Object> SETTINGS = Map.of(
@@ -54,7 +54,7 @@ public final class LogReader implements AutoCloseable {
         this(connection, Map.of());
     }
 
-    /** @param ofRole settings that the role needs beside those that are always the same, or in their place */
+    /** @param ofRole settings of the role, over the common ones */
     public LogReader(LogConnection connection, Map<String, Object> ofRole) {
         this(connection.consumer(over(ofRole)));
     }
@@ -63,7 +63,7 @@ public final class LogReader implements AutoCloseable {
         this(new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
     }
 
-    /** Of a log that need not be a run's, with these settings of a consumer beside those that are always the same. */
+    /** Returns a reader of any log, with consumer settings over the common ones. */
     public static LogReader with(Map<String, Object> properties) {
         return new LogReader(over(properties));
     }
@@ -108,7 +108,7 @@ public final class LogReader implements AutoCloseable {
         consumer.seek(partition, offset);
     }
 
-    /** For what is asked of a log beside reading it. */
+    /** Returns the consumer, for requests other than reading. */
     public org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer() {
         return consumer;
     }
@@ -192,7 +192,7 @@ public final class LogReader implements AutoCloseable {
     }
 
     /**
-     * Hands over what is committed, and what comes, until {@link #stop()}.
+     * Hands over committed records, and later ones as they come, until {@link #stop()}.
      *
      * @param fetched called after every fetch, with or without a record
      */

@@ -35,7 +35,7 @@ public interface TopicScan extends AutoCloseable {
      * Hands over committed records inside the cut, from these offsets on, until a partition's reader has enough. The partitions are read side by side,
      * each in order.
      *
-     * @param reader false if it wants no more of the record's partition
+     * @param reader returns false to skip the rest of the record's partition
      * @throws ScanException if nothing arrived for too long before a partition's end was reached
      */
     void readWhile(Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader);

@@ -21,7 +21,7 @@ final class ContentionPause {
     }
 
     /**
-     * After one more attempt in vain.
+     * Called after another failed attempt.
      *
      * @param attemptNanos what it took
      * @param leftNanos until the deadline, behind which nobody waits

@@ -5,8 +5,8 @@ import java.time.temporal.ChronoUnit;
 import java.util.UUID;
 
 /**
- * One life of a role, from its start to its end, through all the producers that it opens meanwhile. It takes its transactional
- * id over once; after that it may only keep it. Confined to the role's thread.
+ * One attempt of a role, from its start to its end, over all producers that it opens. It takes its transactional id over
+ * once; after that it may only keep it. Confined to the role's thread.
  */
 public final class Incarnation {
     private final String who = UUID.randomUUID() + " (process "

@@ -28,11 +28,11 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *
  * <p>{@link #append} is a compare-and-set over the whole table: it reads to the end, asks what to write, and
  * writes it only if nobody else wrote in between. Writers exclude each other by a transactional id that they
- * share: opening a transaction fences whoever was there before, so what was read stays true until either our
+ * share: opening a transaction fences the previous writer, so what was read stays true until either our
  * records are committed or we are fenced ourselves and begin again.
  *
- * <p>Thread-safe. Every call ends within the time limit, or throws a KafkaException that says what it waited for; an append that other
- * writers come in between goes on for several limits, since on a slow machine one attempt takes a good part of one.
+ * <p>Thread-safe. Every call ends within the time limit, or throws a KafkaException that says what it waited for. An append that
+ * other writers interrupt takes several limits, since an attempt on a slow machine takes much of one.
  */
 public final class LogTable implements AutoCloseable {
     /** Short, because a fetch that waits for records is not woken by the mark of a commit. */
@@ -53,7 +53,7 @@ public final class LogTable implements AutoCloseable {
      * @param clientProperties how to reach the cluster
      * @param timeoutMs limit of every call
      * @param onRecord called with each committed record in order, key and value; the value is null where a key was
-     *     deleted. Called by whoever calls {@link #catchUp} or {@link #append}, never by two at once
+     *     deleted. Called in {@link #catchUp} and {@link #append}, never by two threads at once
      */
     public LogTable(
             Map<String, Object> clientProperties, String topic, long timeoutMs, BiConsumer<String, byte[]> onRecord) {
@@ -97,8 +97,7 @@ public final class LogTable implements AutoCloseable {
     /**
      * Appends what {@code decide} gives after having read everything, as one transaction.
      *
-     * @param decide called at least once, and again after whatever somebody else may have written in the meantime; an
-     *     empty map writes nothing
+     * @param decide called at least once, and again after each write of another process; an empty map writes nothing
      */
     public synchronized void append(Supplier<Map<String, byte[]>> decide) {
         long deadline = System.nanoTime() + LIMITS_OF_CONTENTION * TimeUnit.MILLISECONDS.toNanos(timeoutMs);

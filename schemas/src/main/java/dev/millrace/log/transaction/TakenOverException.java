@@ -2,7 +2,7 @@ package dev.millrace.log.transaction;
 
 import dev.millrace.log.LastingFailureException;
 
-/** Somebody newer owns the transactional id: whoever gets this must end. */
+/** A newer process owns the transactional id; the receiver must end. */
 public final class TakenOverException extends LastingFailureException {
     private static final long serialVersionUID = 1L;
 

@@ -41,8 +41,8 @@ import org.slf4j.LoggerFactory;
  * </ul>
  *
  * <p>{@link #fenceOthers()} closes the producer and makes another, which ends what was left open; after that the log says what was
- * committed. The first time it takes the id over from whoever had it; after that it keeps it, and throws {@link
- * TakenOverException} if somebody newer has taken it over. {@link #recover} does so until it succeeds, for as long as the run's
+ * committed. The first call takes the id over from its owner; later ones keep it, and throw {@link
+ * TakenOverException} if a newer process has taken it over. {@link #recover} does so until it succeeds, for as long as the run's
  * patience lasts.
  *
  * <p>Used by one thread, save {@link #close()}.
@@ -59,7 +59,7 @@ public final class TransactionalWriter implements AutoCloseable {
     private volatile @Nullable Producer<byte[], byte[]> producer;
 
     /**
-     * Of an id that has no owner: whoever comes takes it over.
+     * Creates a writer of an id without an owner record: each newcomer takes it over.
      *
      * @param producers makes a producer with a transactional id; not called before {@link #fenceOthers()}
      */
@@ -134,7 +134,7 @@ public final class TransactionalWriter implements AutoCloseable {
         } else if (incarnation.term() == 0) {
             claim(owner);
         } else {
-            owner.isStillOf(incarnation); // first: whoever has taken over is not to be disturbed
+            owner.isStillOf(incarnation); // first, so that a successor is not disturbed
             open();
             if (!owner.isStillOf(incarnation)) {
                 claim(owner);
@@ -174,8 +174,8 @@ public final class TransactionalWriter implements AutoCloseable {
     }
 
     /**
-     * After a transaction that failed: opens another producer, as often as it takes and the patience lasts. It is to be called
-     * by whoever looks on the log afterwards where it stands.
+     * Opens another producer after a failed transaction, and retries while the patience lasts. The caller then reads its
+     * position from the log.
      *
      * @param failure what {@link #compute} threw; thrown again if waiting does not mend it
      * @param stopped true gives it up
@@ -227,7 +227,7 @@ public final class TransactionalWriter implements AutoCloseable {
      * @return what the work gives
      * @throws FencedWriterException if somebody else has taken over, or the broker gave a transaction up
      * @throws UncertainCommitException if nobody can say whether it is committed
-     * @throws RuntimeException if it is not, by whatever the reason was
+     * @throws RuntimeException if it is not, for any reason
      */
     public <T> T compute(Function<Producer<byte[], byte[]>, T> work) {
         Producer<byte[], byte[]> out = producer();

@@ -435,7 +435,7 @@ class RunLogIT {
                             + " offsets.scorer has no committed offsets of offsets.rollouts, and offsets.scores has records"
                             + " of the scorer; a cluster deletes the offsets of a group that has had no member for"
                             + " offsets.retention.minutes (7 days by default), and those of a deleted topic; "
-                            + connection.command("repair --do new-epoch") + " goes on from the newest version");
+                            + connection.command("repair --do new-epoch") + " continues from the newest version");
 
             admin.alterConsumerGroupOffsets(
                             connection.group("scorer"),

@@ -339,7 +339,7 @@ class RolloutValidatorTest {
                         "turns[0].speaker",
                         r -> r.setTurns(List.of(new Turn(Speaker.UNKNOWN, 0, 3, null)))),
                 wrong(
-                        "a temperature that an engine takes for 0",
+                        "a temperature that an engine rounds to 0",
                         RefusalReason.SAMPLING,
                         "sampling.temperature",
                         r -> r.setSampling(sampling(1e-50, 0, 1, 8))),

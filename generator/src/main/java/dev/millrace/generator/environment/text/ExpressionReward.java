@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Rewards a response by a Jinja expression, as in chat templates, over {@code response} (its text), {@code tokens} (sampled by the policy),
- * {@code prompt} (its text), {@code answer} (of the row, if it has one) and {@code row} (its other fields). The result is a number; true is 1
+ * Rewards a response by a Jinja expression, as in chat templates. Variables: {@code response} and {@code prompt} (texts), {@code tokens} (sampled by
+ * the policy), {@code answer} (of the row, if it has one) and {@code row} (its other fields). The result is a number; true is 1
  * and false 0.
  *
  * @param expression such as {@code response.count('?') / 2}

@@ -69,8 +69,8 @@ public record NumericReward(double tolerance) implements RewardFunction {
     }
 
     /**
-     * A number as texts write it, held exactly as {@code over / under}. Read are signs ({@code -}, U+2212, en dash), thousands grouped by a comma (as LaTeX
-     * writes it, too) or by a space that does not break, {@code .5}, {@code 1e3}, {@code 10^6}, {@code 3 \times 10^6}, {@code 3/4}, {@code \frac{3}{4}} and
+     * A number as texts write it, held exactly as {@code over / under}. Reads signs ({@code -}, U+2212, en dash) and thousands grouped by a comma, also
+     * LaTeX's, or by a space that does not break. Reads {@code .5}, {@code 1e3}, {@code 10^6}, {@code 3 \times 10^6}, {@code 3/4}, {@code \frac{3}{4}} and
      * {@code 1 1/2}. Currency, percent signs and units with their exponents are passed over. A root, a multiple of pi, a time of day, a date and a number of
      * more than {@value #MOST_DIGITS} digits are found, and have no value.
      */

@@ -31,7 +31,7 @@ public record GroupTrace(
     }
 
     /**
-     * Records of which batches are made.
+     * Records that batches are made of.
      *
      * @param scores from {@code scores}, {@code reference-scores} and {@code teacher-scores}
      */

@@ -4,10 +4,10 @@ package dev.millrace.replay.retrain;
  * Gradient of a recorded batch under a variant at the step's start weights. Absent numbers are NaN. It is the gradient
  * of the loss; steps go in the opposite direction.
  *
- * <p>For an L-smooth reward J a step μ ĝ gains at least {@code μ⟨g, E ĝ⟩ − (L μ²/2) E‖ĝ‖²}, at the best μ {@code ⟨g, E
- * ĝ⟩² / (2 L E‖ĝ‖²)}, g being the true gradient. Source: Y. Li and J. Liu, "Why Off-Policy Breaks RL: An SGA Analysis
- * Framework" (2025, richardli.xyz/post/rl-collapse-part1). Here g is the on-policy reference, and expectations are
- * this batch's.
+ * <p>For an L-smooth reward J a step μ ĝ gains at least {@code μ⟨g, E ĝ⟩ − (L μ²/2) E‖ĝ‖²}, with g the true gradient.
+ * At the best μ that is {@code ⟨g, E ĝ⟩² / (2 L E‖ĝ‖²)}. Source: Y. Li and J. Liu, "Why Off-Policy Breaks RL: An SGA
+ * Analysis Framework" (2025, richardli.xyz/post/rl-collapse-part1). Here g is the on-policy reference, and expectations
+ * are this batch's.
  *
  * @param norm before clipping
  * @param cosineToUpdate of the step direction to the recorded update; momentum and scaling of AdamW keep it below 1

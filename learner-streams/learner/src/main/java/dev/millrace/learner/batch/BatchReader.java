@@ -293,7 +293,7 @@ public final class BatchReader implements AutoCloseable {
                             "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
                                     + e.refusal().message()
                                     + "; somebody else than the run's topology writes to this topic",
-                            "stop whoever that is; the record goes to "
+                            "stop that writer; the record goes to "
                                     + connection.topics().deadLetters() + ", and nothing of the run is lost");
         }
         return Optional.empty();

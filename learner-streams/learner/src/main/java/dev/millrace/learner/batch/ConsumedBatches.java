@@ -111,8 +111,8 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
         }
         return Optional.of("batch " + progress.batchId() + " was consumed, and "
                 + (last < 0 ? "no step of the epoch is there" : "the last step that is there is on batch " + last)
-                + ": the end of the topic is lost. Training goes on; what became of the rollouts of these batches the ledger"
-                + " tells by the batches alone");
+                + ": the end of the topic is lost. Training continues; the ledger counts the rollouts of these"
+                + " batches by the batches alone");
     }
 
     private static boolean hasBegunLater(LogConnection connection, Duration limit) {

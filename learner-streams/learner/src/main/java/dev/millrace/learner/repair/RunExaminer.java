@@ -291,7 +291,7 @@ public final class RunExaminer {
                                     ? " has no step of this epoch"
                                     : " ends with the step on batch " + past.lastBatch()),
                     List.of(WaysOut.await(
-                            "training goes on; what became of the rollouts of these batches the ledger tells by the batches"
+                            "training continues, and the ledger counts the rollouts of these batches by the batches"
                                     + " alone"))));
         }
         if (!versions.unreadable().isEmpty()) {
@@ -490,7 +490,7 @@ public final class RunExaminer {
             long version = goodVersion.getAsLong();
             return List.of(new Way(
                     Kind.NEW_EPOCH,
-                    "goes on from version " + version + " in a new epoch; what is in flight is superseded"
+                    "continues from version " + version + " in a new epoch; what is in flight is superseded"
                             + (past.rolloutsBehind(version) == 0 ? "" : ", and later steps are given up"),
                     cost.ofNewEpoch(past.rolloutsBehind(version)),
                     rollback(version)));
@@ -518,7 +518,7 @@ public final class RunExaminer {
             return new Way(
                     Kind.SKIP_BATCH,
                     "gives " + (lost.size() == 1 ? "it" : "batches " + lost.get(0) + " to " + last)
-                            + " up and releases as many prompts; the learner goes on with batch " + (last + 1),
+                            + " up and releases as many prompts; the learner continues with batch " + (last + 1),
                     cost.of((long) past.usualRollouts() * lost.size()),
                     repair(Kind.SKIP_BATCH));
         }
@@ -526,7 +526,7 @@ public final class RunExaminer {
         Way moveOffset(long to) {
             return new Way(
                     Kind.MOVE_OFFSET,
-                    "the group goes on at offset " + to + "; stop its role first",
+                    "the group continues at offset " + to + "; stop its role first",
                     OptionalDouble.of(0),
                     repair(Kind.MOVE_OFFSET));
         }

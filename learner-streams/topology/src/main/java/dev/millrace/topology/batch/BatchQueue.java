@@ -199,7 +199,7 @@ final class BatchQueue {
                 return false;
             }
             LOG.warn(
-                    "no sample of the requests from ordinal {} up to {} has come within {} ms of activity; the batch goes on without them",
+                    "no sample of the requests from ordinal {} up to {} has come within {} ms of activity; assembly continues without them",
                     next,
                     ordinal,
                     patienceMs);

@@ -18,7 +18,7 @@ import java.util.List;
 record Member(
         Sample sample, Place place, long timestampMs, long finishedAtMs, double reward, Versions versions, int tokens) {
 
-    /** Which sample of which group it is. */
+    /** Identity of a sample within its group. */
     record Sample(String rolloutId, String groupId, long ordinal, int index, int groupSize) {}
 
     /**

@@ -206,7 +206,7 @@ final class PendingJoin {
             case VALUES ->
                 "have the policy's own critic make them (algorithm.critic=value_head), or a partner's write them (in the credit of a reward record, or of the rollout)";
             case GREEDY_REWARDS ->
-                "have the prompt answered greedily too, and that reward written beside (in the credit of a reward record, or of the rollout)";
+                "have the prompt answered greedily too, and that reward recorded (in the credit of a reward record, or of the rollout)";
             case REWARD_COMPONENTS -> "have its environment or reward function name them";
             case DISTRIBUTIONS ->
                 "have them recorded and scored (admission.sampling.top_log_probs and scorer.top_log_probs)";

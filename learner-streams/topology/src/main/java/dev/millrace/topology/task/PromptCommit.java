@@ -78,7 +78,7 @@ public final class PromptCommit {
     }
 
     /**
-     * Somebody will ask {@link #settle}; whoever was to do so before is not answered any more.
+     * Registers the next caller of {@link #settle}; an earlier one gets no answer any more.
      *
      * @return the question's number
      */
@@ -126,7 +126,7 @@ public final class PromptCommit {
         return Settling.ASK_LATER;
     }
 
-    /** Whoever asked does so no longer. */
+    /** Unregisters the caller of {@link #settle}. */
     void stopSettling() {
         isSettling = false;
     }

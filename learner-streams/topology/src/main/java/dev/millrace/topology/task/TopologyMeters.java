@@ -80,7 +80,7 @@ public final class TopologyMeters {
         alarms.lower(FAILED, SUBJECT);
     }
 
-    /** So many keys of an advantage's memory have left it. */
+    /** Counts keys that left an advantage's memory. */
     public void baselinesForgotten(int keys) {
         baselinesForgotten.increment(keys);
     }
