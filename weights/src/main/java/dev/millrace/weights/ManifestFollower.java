@@ -1,5 +1,6 @@
 package dev.millrace.weights;
 
+import dev.millrace.log.ClientKind;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.schemas.PolicyVersion;
@@ -83,7 +84,7 @@ final class ManifestFollower implements AutoCloseable {
         this.manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
         this.log = new LogReader(connection.as("manifests"));
-        this.thread = new Thread(this::follow, "policy-feed");
+        this.thread = new Thread(this::follow, ClientKind.id(connection.clientProperties(), "policy-feed"));
         thread.setDaemon(true);
         thread.start();
     }

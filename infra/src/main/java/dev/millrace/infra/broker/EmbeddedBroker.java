@@ -58,6 +58,9 @@ import org.slf4j.LoggerFactory;
  * Thread-safe.
  */
 public final class EmbeddedBroker implements AutoCloseable {
+    /** Name of the thread group of a broker's threads. */
+    public static final String THREADS = "broker";
+
     private static final Logger LOG = LoggerFactory.getLogger(EmbeddedBroker.class);
 
     private static final long AFTER_FAULT_MS = 500;
@@ -308,6 +311,7 @@ public final class EmbeddedBroker implements AutoCloseable {
 
         BoundedTask(String name, Runnable work) {
             thread = new Thread(
+                    new ThreadGroup(THREADS), // those that it starts are in it too
                     () -> {
                         try {
                             work.run();

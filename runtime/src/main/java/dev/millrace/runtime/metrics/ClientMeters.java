@@ -59,6 +59,7 @@ public final class ClientMeters implements MetricsReporter {
             "records-per-request-avg",
             "request-latency-avg",
             "request-rate",
+            "request-total",
             "requests-in-flight",
             "time-between-poll-avg",
             "txn-commit-time-ns-total");

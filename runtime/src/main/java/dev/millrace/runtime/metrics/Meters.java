@@ -48,6 +48,8 @@ public final class Meters implements AutoCloseable {
 
     private final PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
     private final JvmGcMetrics collector = new JvmGcMetrics();
+    /** Kept here: its counters refer to it weakly. */
+    private final ProcessorTime processor = new ProcessorTime();
 
     private final Optional<OtlpMirror> otlp;
 
@@ -74,6 +76,7 @@ public final class Meters implements AutoCloseable {
         new JvmMemoryMetrics().bindTo(registry);
         new ProcessorMetrics().bindTo(registry);
         collector.bindTo(registry);
+        processor.bindTo(registry);
     }
 
     private static Map<String, String> resource(String runId) {

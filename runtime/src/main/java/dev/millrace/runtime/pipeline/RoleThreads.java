@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * Runs each role on its own thread, and stops them in start order.
+ * Runs each role on its own thread, in a thread group of its name, and stops them in start order.
  *
  * <p>The first role that fails, or ends without being asked to, is remembered; the others continue until they are
  * stopped, so that each can finish in order. A role inherits the starting thread's logging context and adds its name as
@@ -37,6 +37,7 @@ public final class RoleThreads implements AutoCloseable {
     public void start(Role role) {
         Map<String, String> run = MDC.getCopyOfContextMap();
         Thread thread = new Thread(
+                new ThreadGroup(role.name()), // threads that the role starts are in it too
                 () -> {
                     if (run != null) {
                         MDC.setContextMap(run);

@@ -29,6 +29,7 @@ import dev.millrace.runtime.config.ModelSizes;
 import dev.millrace.runtime.config.PretrainedDefaults;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.evaluation.Evaluator;
+import dev.millrace.runtime.metrics.BrokerMeters;
 import dev.millrace.runtime.metrics.ClientMeters;
 import dev.millrace.runtime.metrics.HttpEndpoint;
 import dev.millrace.runtime.metrics.Meters;
@@ -172,6 +173,7 @@ public final class TrainRun {
             try (EmbeddedBroker broker =
                     stop.starting(() -> EmbeddedBroker.start(directory.broker(), config.broker()))) {
                 broker.failure().thenAccept(brokerFailure::set);
+                BrokerMeters.bind(meters.registry());
                 directory.writeBrokerAddress(broker.bootstrapServers());
                 say("broker at " + broker.bootstrapServers() + ", topics "
                         + config.run().topics().prefix() + "*");
@@ -340,7 +342,7 @@ public final class TrainRun {
                     () -> connection.alarms().standing(),
                     evaluations);
             view = views.get();
-            end = watch(connection, stepLog.steps(), monitor, threads, learner);
+            end = watch(connection, stepLog.steps(), monitor, threads, learner, new WorkFile(directory, meters));
             view.leave();
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
@@ -379,7 +381,12 @@ public final class TrainRun {
     }
 
     private RunEnd watch(
-            LogConnection connection, List<StepRow> steps, RunMonitor monitor, RoleThreads threads, Role learner)
+            LogConnection connection,
+            List<StepRow> steps,
+            RunMonitor monitor,
+            RoleThreads threads,
+            Role learner,
+            WorkFile work)
             throws Exception {
         RunResults results = new RunResults(directory);
         AlarmFile alarms = new AlarmFile(directory);
@@ -391,6 +398,7 @@ public final class TrainRun {
                 results.writeSteps(List.copyOf(steps));
                 results.writeEvaluations(evaluations.get());
                 alarms.update(connection.alarms().standing());
+                work.update(newSteps(steps));
                 stepsWrittenAt = now;
             }
             if (brokerFailure.get() != null) {
@@ -398,11 +406,18 @@ public final class TrainRun {
             }
             Optional<RunEnd> end = ended(monitor, threads, learner, now);
             if (end.isPresent()) {
+                work.update(newSteps(steps));
                 view.show(monitor.status(now, "the roles to stop")); // the summary counts steps that are still added
                 return end.get();
             }
             stop.await(view.periodMs());
         }
+    }
+
+    private long newSteps(List<StepRow> steps) {
+        return List.copyOf(steps).stream()
+                .filter(step -> step.finishedAtMs() >= startedAtMs)
+                .count();
     }
 
     private Optional<RunEnd> ended(RunMonitor monitor, RoleThreads threads, Role learner, double now) {
