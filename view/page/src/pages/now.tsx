@@ -224,6 +224,7 @@ export function NowPage({ run, news, facts }: PageProps) {
         <Servers now={now.data} last={last} isWhole={(news.index ?? facts.index)?.whole === true} isOver={facts.state === "finished" || facts.state === "killed" || facts.state === "failed to start" || facts.archived === true} />
       </Section>
 
+      <Lap path={path} isThere={all > 0} />
       <Diagnosis path={path} index={news.index ?? facts.index ?? null} isArchived={facts.archived === true} />
     </>
   );
@@ -447,6 +448,29 @@ function Servers({ now, last, isWhole, isOver }: { now: any; last: Dict | undefi
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** The server reads every rollout of the last batches: once by itself, then by the button. */
+function Lap({ path, isThere }: { path: string; isThere: boolean }) {
+  const [asked, ask] = useState(0);
+  const answer = useAnswer(isThere ? `${path}/lap` : null, asked);
+  return (
+    <Section
+      title="Where does a batch wait?"
+      about="The way of each batch's last rollout, from the release of its prompt until a generator serves the version trained on it."
+    >
+      {!isSaved && isThere && (
+        <button type="button" onClick={() => ask((n) => n + 1)} disabled={answer.isAsking}>
+          {answer.isAsking ? "reading…" : "read again"}
+        </button>
+      )}
+      <Problem text={answer.problem} />
+      {answer.data?.why && <p class="none">{answer.data.why}</p>}
+      {answer.data?.report?.sections.map((section: SectionOf, i: number) => (
+        <ReportSection of={section} names={[]} key={i} />
+      ))}
+    </Section>
   );
 }
 

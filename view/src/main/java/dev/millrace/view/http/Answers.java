@@ -7,23 +7,28 @@ import dev.millrace.audit.doctor.Doctor;
 import dev.millrace.audit.doctor.Examination;
 import dev.millrace.audit.doctor.ExaminationReader;
 import dev.millrace.audit.doctor.Finding;
+import dev.millrace.audit.trace.Laps;
 import dev.millrace.corrections.diagnostics.Diagnosis;
 import dev.millrace.log.Alarm;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetterHeaders;
 import dev.millrace.log.scan.RunRecords;
+import dev.millrace.log.scan.ScanException;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.WhatIf;
+import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.retrain.TrialLimit;
 import dev.millrace.report.Report;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.pipeline.RunTokenizer;
+import dev.millrace.runtime.report.LapReport;
 import dev.millrace.runtime.report.RecordJson;
 import dev.millrace.runtime.report.Treatment;
 import dev.millrace.runtime.report.TreatmentReport;
 import dev.millrace.runtime.train.ConsumerLag;
 import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.runtime.train.WorkFile;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Outcome;
 import dev.millrace.schemas.PolicyVersion;
@@ -81,8 +86,10 @@ public final class Answers {
 
     /** Age limit of values such as rates. */
     private static final long FRESH_MS = 1000;
-    /** Reading group lags costs the cluster work. */
+    /** Reading group lags and laps costs the cluster work. */
     private static final long LAGS_MS = 5000;
+
+    private static final int LAPS = 50;
 
     private static final Duration DIAGNOSIS_PATIENCE = Duration.ofSeconds(30);
     /** On one thread, next to a run that may be training. */
@@ -152,7 +159,7 @@ public final class Answers {
             case "steps" -> shared.get(key, index.stepChanges(), 0, () -> made(run, index, known, question, query));
             case "now" ->
                 shared.get(key, SharedAnswers.NO_VERSION, FRESH_MS, () -> made(run, index, known, question, query));
-            case "lags" ->
+            case "lags", "lap" ->
                 shared.get(key, SharedAnswers.NO_VERSION, LAGS_MS, () -> made(run, index, known, question, query));
             case "evaluations", "staleness", "weights", "ledger", "letters", "choices" ->
                 shared.get(key, index.changes(), FRESH_MS, () -> made(run, index, known, question, query));
@@ -176,6 +183,7 @@ public final class Answers {
             case "evaluations" -> evaluations(index, epoch);
             case "staleness" -> staleness(index, epoch).toString();
             case "lags" -> lags(run).toString();
+            case "lap" -> run.ask(open -> lap(open, run.source())).toString();
             case "diagnosis" -> diagnosis(run).toString();
             case "choices" -> RolloutRows.choices(index).toString();
             case "rollouts" -> RolloutRows.list(index, query.values()).toString();
@@ -279,6 +287,23 @@ public final class Answers {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return JsonNodeFactory.instance.objectNode().put("why", "the page was closed");
+        }
+    }
+
+    /** As {@code millrace lap}, over the last {@value #LAPS} steps. */
+    private static ObjectNode lap(OpenRun open, RunSource source) {
+        ObjectNode json = JsonNodeFactory.instance.objectNode();
+        RunRecords records = open.records().orElseGet(() -> (ArchivedRun) open.recorded());
+        try {
+            Laps laps = Laps.read(records, LAPS, DIAGNOSIS_PATIENCE);
+            return laps.laps().isEmpty()
+                    ? json.put("why", "no step has all its records, from its prompt to a generator with its version")
+                    : json.set(
+                            "report",
+                            LapReport.of(laps, source.folder().flatMap(WorkFile::read))
+                                    .tree());
+        } catch (ScanException e) { // such as an archive without prompts
+            return json.put("why", String.valueOf(e.getMessage()));
         }
     }
 

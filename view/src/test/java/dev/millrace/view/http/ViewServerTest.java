@@ -202,6 +202,22 @@ class ViewServerTest {
     }
 
     @Test
+    void shouldShowWhereBatchesWaitAndSayThatNobodyMeasuredThem() throws Exception {
+        JsonNode sections = json("lap").at("/report/sections");
+        JsonNode hops = sections.at("/0/tables/0");
+        assertThat(hops.path("columns").findValuesAsText("key")).startsWith("hop", "p50", "p99", "share");
+        assertThat(hops.path("rows")).hasSize(8);
+        for (JsonNode row : hops.path("rows")) {
+            assertThat(row.path(2).asLong())
+                    .as(row.toString())
+                    .isGreaterThanOrEqualTo(row.path(1).asLong());
+        }
+        assertThat(sections.at("/0/notes/1").asText()).startsWith("The longest hops of the critical path are ");
+        assertThat(sections.at("/1/notes/0").asText()).startsWith("What a step costs is not known");
+        assertThat(sections.at("/1/tables")).isEmpty();
+    }
+
+    @Test
     void shouldAccountForEveryRolloutAndShowWhatWasLeftOut() throws Exception {
         long all = 0;
         for (JsonNode end : json("ledger").path("ends")) {
