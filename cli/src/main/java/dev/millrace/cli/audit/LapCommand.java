@@ -4,18 +4,16 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.trace.Laps;
-import dev.millrace.audit.trace.Laps.Hop;
 import dev.millrace.audit.trace.Laps.Lap;
-import dev.millrace.report.Column;
-import dev.millrace.report.Lines;
-import dev.millrace.report.Table;
-import dev.millrace.report.TableText;
+import dev.millrace.report.ReportText;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.runtime.report.LapReport;
+import dev.millrace.runtime.report.StepWork;
+import dev.millrace.runtime.train.WorkFile;
 import java.io.PrintWriter;
 import java.time.Duration;
-import java.util.List;
-import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -30,7 +28,8 @@ import picocli.CommandLine.Spec;
         sortOptions = false,
         description = "Shows where a run's batches wait, from the release of a prompt until a generator serves the "
                 + "version trained on it, hop by hop. Of each batch it is the way of the rollout that was "
-                + "joined last. The times are those in the records.",
+                + "joined last. The times are those in the records; beside them stands what a step costs, "
+                + "by the meters of 'train'.",
         footer = {
             "",
             "millrace lap --run-dir runs/<run id>",
@@ -70,64 +69,18 @@ public final class LapCommand implements Callable<Integer> {
                         "the run has no step whose records are all there, from its prompt to a generator"
                                 + " that serves its version; steps that lack one: " + laps.incomplete());
             }
+            Optional<StepWork> work = Optional.ofNullable(run.folder()).flatMap(WorkFile::read);
             if (json) {
-                out.println(json(laps).toPrettyString());
+                ObjectNode all = json(laps);
+                work.ifPresent(known -> all.set("work", WorkFile.json(known)));
+                out.println(all.toPrettyString());
             } else {
                 out.println(audited.title());
-                out.println();
-                TableText.lines(Table.of("", columns(laps), List.of(Hop.values())))
-                        .forEach(out::println);
-                out.println();
-                Lines.wrapped("", summary(laps)).forEach(out::println);
+                ReportText.lines(LapReport.of(laps, work)).forEach(out::println);
             }
             out.flush();
             return 0;
         }
-    }
-
-    private static List<Column<Hop>> columns(Laps laps) {
-        double all = laps.laps().stream().mapToLong(Lap::total).sum();
-        return List.of(
-                Column.text("hop", hop -> hop.key().replace('_', '-')),
-                Column.<Hop>count(
-                                "p50",
-                                hop -> laps.quantile(0.5, lap -> lap.millis().get(hop)))
-                        .in("ms"),
-                Column.<Hop>count(
-                                "p99",
-                                hop -> laps.quantile(0.99, lap -> lap.millis().get(hop)))
-                        .in("ms"),
-                Column.percent(
-                        "share",
-                        0,
-                        hop -> laps.laps().stream()
-                                        .mapToLong(lap -> lap.millis().get(hop))
-                                        .sum()
-                                / all),
-                Column.text("", Hop::what));
-    }
-
-    private static String summary(Laps laps) {
-        List<Lap> each = laps.laps();
-        long median = laps.quantile(0.5, Lap::total);
-        String text = String.format(
-                Locale.ROOT,
-                "%d laps, batches %d to %d. A lap takes %d ms in the median, %d ms at the 99th percentile.",
-                each.size(),
-                each.get(0).batchId(),
-                each.get(each.size() - 1).batchId(),
-                median,
-                laps.quantile(0.99, Lap::total));
-        if (each.size() > 1) {
-            text += String.format(
-                    Locale.ROOT,
-                    " A step is made every %.0f ms, so %.1f batches are under way.",
-                    laps.millisPerStep(),
-                    median / laps.millisPerStep());
-        }
-        return laps.incomplete() == 0
-                ? text
-                : text + " Steps without all their records, left out: " + laps.incomplete() + ".";
     }
 
     private static ObjectNode json(Laps laps) {

@@ -379,6 +379,27 @@ class TrainingIT {
         assertThat(strangers).isEmpty();
     }
 
+    @Test
+    void shouldKeepWhatAStepCosts() throws Exception {
+        JsonNode work =
+                new ObjectMapper().readTree(directory.resolve("work.json").toFile());
+        assertThat(work.path("steps").asLong()).isPositive();
+        for (String pointer : List.of(
+                "/processor_ms/learner",
+                "/processor_ms/generator",
+                "/processor_ms/scorer",
+                "/processor_ms/topology",
+                "/processor_ms/admission",
+                "/processor_ms/broker",
+                "/requests/generator",
+                "/requests/topology",
+                "/commit_ms/learner",
+                "/broker/EndTxn",
+                "/broker/flushes")) {
+            assertThat(work.at(pointer).asDouble()).as(pointer + " of " + work).isPositive();
+        }
+    }
+
     private static Set<String> named(String scrape) {
         Set<String> names = new TreeSet<>();
         for (Matcher line = Pattern.compile("(?m)^([a-z][a-z0-9_]*)[ {]").matcher(scrape); line.find(); ) {
