@@ -111,7 +111,11 @@ public final class ProcessorTime implements MeterBinder {
         long now = clockNanos.getAsLong();
         if (totals.isEmpty() || now - readAt >= TimeUnit.MILLISECONDS.toNanos(FRESH_MS)) {
             readAt = now;
-            read();
+            try {
+                read();
+            } catch (UncheckedIOException e) {
+                // such as too many open files: the next reading has their time
+            }
         }
         return totals.getOrDefault(group, 0L);
     }
@@ -195,8 +199,8 @@ public final class ProcessorTime implements MeterBinder {
                     }
                 });
             }
-        } catch (IOException | UncheckedIOException e) {
-            return List.of(); // such as a process that may not list itself: their time is in the rest
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
         return used;
     }
