@@ -36,9 +36,12 @@ public final class LapReport {
         Section way = Section.of("")
                 .with(Table.of("", hops(laps), List.of(Hop.values())))
                 .noting(summary(laps));
-        return Report.of("Lap", List.of())
-                .with(way)
-                .with(work.map(LapReport::work).orElseGet(() -> Section.of("").noting(List.of(NOT_MEASURED))));
+        Report report = Report.of("Lap", List.of()).with(way);
+        if (work.isEmpty()) {
+            return report.with(Section.of("").noting(List.of(NOT_MEASURED)));
+        }
+        Report whole = report.with(process(work.get()));
+        return work.get().broker().isEmpty() ? whole : whole.with(broker(work.get()));
     }
 
     private static List<Column<Hop>> hops(Laps laps) {
@@ -97,7 +100,7 @@ public final class LapReport {
         return sentences;
     }
 
-    private static Section work(StepWork work) {
+    private static Section process(StepWork work) {
         Set<String> names = Stream.of(work.processorMs(), work.requests(), work.commitMs())
                 .flatMap(part -> part.keySet().stream())
                 .collect(Collectors.toSet());
@@ -112,14 +115,15 @@ public final class LapReport {
                 Column.number("requests", 1, name -> value(work.requests(), name, Double.NaN)),
                 Column.<String>number("in commits", 1, name -> value(work.commitMs(), name, Double.NaN))
                         .in("ms"));
-        Section section =
-                Section.of("Work per step, over " + work.steps() + " steps").with(Table.of("", columns, rows));
-        return work.broker().isEmpty()
-                ? section
-                : section.with(Table.of(
+        return Section.of("Work per step, over " + work.steps() + " steps").with(Table.of("", columns, rows));
+    }
+
+    private static Section broker(StepWork work) {
+        return Section.of("Requests to the embedded broker, and its flushes to the disk")
+                .with(Table.of(
                         "",
                         List.of(
-                                Column.text("embedded broker", Map.Entry<String, Double>::getKey),
+                                Column.text("request", Map.Entry<String, Double>::getKey),
                                 Column.number("per step", 1, Map.Entry::getValue)),
                         work.broker().entrySet()));
     }

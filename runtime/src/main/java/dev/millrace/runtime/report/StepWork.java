@@ -58,24 +58,27 @@ public record StepWork(
             new Source(Part.BROKER, "flushes", 1));
 
     /**
-     * Meters at a time.
+     * Meters at a time. A client that has ended keeps its last values.
      *
      * @param steps made so far
      */
     public record Reading(long steps, Map<Meter.Id, Double> values) {
-        public static Reading of(long steps, MeterRegistry meters) {
-            Map<Meter.Id, Double> values = new HashMap<>();
+        public static final Reading NONE = new Reading(0, Map.of());
+
+        /** Reads the meters after this reading. */
+        public Reading next(long now, MeterRegistry meters) {
+            Map<Meter.Id, Double> read = new HashMap<>(values);
             for (Meter meter : meters.getMeters()) {
                 if (meter instanceof FunctionCounter counter
                         && SOURCES.containsKey(meter.getId().getName())) {
-                    values.put(meter.getId(), counter.count());
+                    read.put(meter.getId(), counter.count());
                 }
             }
-            return new Reading(steps, values);
+            return new Reading(now, read);
         }
     }
 
-    /** Means between two readings, with a step at least; of a client that ended in between nothing is known. */
+    /** Means between two readings, with a step at least. */
     public static StepWork between(Reading from, Reading to) {
         long steps = to.steps() - from.steps();
         Map<Part, Map<String, Double>> parts = new HashMap<>();

@@ -40,11 +40,11 @@ public final class WorkFile {
      * @param steps that this process has made
      */
     void update(long steps) {
-        Reading last = readings.peekLast();
-        if (steps <= (last == null ? 0 : last.steps())) {
+        Reading last = readings.isEmpty() ? Reading.NONE : readings.getLast();
+        if (steps <= last.steps()) {
             return;
         }
-        readings.addLast(Reading.of(steps, meters));
+        readings.addLast(last.next(steps, meters));
         while (readings.size() > 2 && steps - readings.getFirst().steps() > WINDOW_STEPS) {
             readings.removeFirst();
         }

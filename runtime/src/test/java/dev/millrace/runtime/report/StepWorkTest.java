@@ -50,13 +50,16 @@ class StepWorkTest {
         count("kafka.producer.txn.commit.time.ns.total", "client.id", "learner-commits", 5_000_000);
         count("millrace.broker.requests", "request", "EndTxn", 40);
         count("millrace.processor.idle", "threads", "learner", 1);
-        Reading before = Reading.of(10, meters);
+        Reading before = Reading.NONE.next(10, meters);
+        count(REQUESTS, "client.id", "scorer-scorer-0", 60);
+        Reading between = before.next(20, meters);
+        meters.remove(meters.get(REQUESTS).tag("client.id", "scorer-scorer-0").meter());
         count("millrace.processor.seconds", "threads", "learner", 3);
         count(REQUESTS, "client.id", "learner-commits", 130);
         count(REQUESTS, "client.id", "learner-2", 10);
         count("kafka.producer.txn.commit.time.ns.total", "client.id", "learner-commits", 85_000_000);
         count("millrace.broker.requests", "request", "EndTxn", 190);
-        return StepWork.between(before, Reading.of(30, meters));
+        return StepWork.between(before, between.next(30, meters));
     }
 
     @Test
@@ -66,7 +69,9 @@ class StepWorkTest {
         assertThat(work.processorMs())
                 .as("2 s in 20 steps, none of the gateway's")
                 .isEqualTo(Map.of("learner", 100.0));
-        assertThat(work.requests()).as("30 and 10 of a new client").isEqualTo(Map.of("learner", 2.0));
+        assertThat(work.requests())
+                .as("30 and 10 of a new client; 60 of one that has ended")
+                .isEqualTo(Map.of("learner", 2.0, "scorer", 3.0));
         assertThat(work.commitMs().get("learner")).isCloseTo(4, within(1e-9));
         assertThat(work.broker()).isEqualTo(Map.of("EndTxn", 7.5));
     }
