@@ -54,15 +54,7 @@ final class EndWriter implements AutoCloseable {
                 connection,
                 connection.scoped("generator-" + config.id()),
                 TRANSACTION_TIMEOUT_MS,
-                Map.of(
-                        "client.id",
-                        "gateway-ends-" + config.id(),
-                        "max.block.ms",
-                        config.commitTimeoutMs(),
-                        "compression.type",
-                        "lz4",
-                        "linger.ms",
-                        0));
+                Map.of("client.id", "gateway-ends-" + config.id(), "max.block.ms", config.commitTimeoutMs()));
     }
 
     /** Fences a predecessor of the same id; false if stopped first. */

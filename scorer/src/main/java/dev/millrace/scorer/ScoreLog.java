@@ -84,15 +84,7 @@ final class ScoreLog implements AutoCloseable {
                 connection,
                 connection.scoped(member),
                 TRANSACTION_TIMEOUT_MS,
-                Map.of(
-                        "client.id",
-                        member,
-                        "max.block.ms",
-                        config.commitTimeoutMs(),
-                        "compression.type",
-                        "lz4",
-                        "linger.ms",
-                        0));
+                Map.of("client.id", member, "max.block.ms", config.commitTimeoutMs()));
     }
 
     /**

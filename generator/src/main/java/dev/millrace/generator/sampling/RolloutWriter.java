@@ -92,15 +92,7 @@ final class RolloutWriter implements AutoCloseable {
                 connection,
                 connection.scoped("generator-" + config.id()),
                 TRANSACTION_TIMEOUT_MS,
-                Map.of(
-                        "client.id",
-                        "generator-" + config.id(),
-                        "max.block.ms",
-                        config.commitTimeoutMs(),
-                        "compression.type",
-                        "lz4",
-                        "linger.ms",
-                        0));
+                Map.of("client.id", "generator-" + config.id(), "max.block.ms", config.commitTimeoutMs()));
         this.thread = Executors.newSingleThreadExecutor(task -> {
             Thread committing = new Thread(task, "rollout-writer-" + config.id());
             committing.setDaemon(true); // a transaction cut short by the end of the process is aborted by the broker

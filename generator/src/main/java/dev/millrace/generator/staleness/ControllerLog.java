@@ -77,11 +77,8 @@ final class ControllerLog implements AutoCloseable {
         this.run = connection.run();
         String group = connection.scoped("admission-" + run.epoch());
         this.log = new LogReader(connection, Map.of("group.id", group, "client.id", "admission"));
-        this.writer = TransactionalWriter.of(
-                connection,
-                group,
-                TRANSACTION_TIMEOUT_MS,
-                Map.of("client.id", "admission", "compression.type", "lz4", "linger.ms", 0));
+        this.writer =
+                TransactionalWriter.of(connection, group, TRANSACTION_TIMEOUT_MS, Map.of("client.id", "admission"));
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).serializer();
         this.entries = AvroSerde.of(Admission.class, connection.registry()).serializer();
         this.followed = new ArrayList<>(log.partitionsOf(connection.topics().outcomes()));

@@ -112,6 +112,8 @@ public final class VersionCommitter implements AutoCloseable {
                         "none", // floats of weights do not compress
                         "batch.size",
                         1 << 20, // small tensors go together, and a version of a small model in one request
+                        "linger.ms",
+                        1, // for which the commit of a version waits
                         "max.block.ms",
                         Math.min(BLOCK_MS, sendLimitMs),
                         "delivery.timeout.ms",

@@ -252,10 +252,7 @@ public final class Evaluator implements AutoCloseable {
             this.servings = AvroSerde.of(Serving.class, connection.registry()).serializer();
             this.log = new EvaluationLog(connection);
             this.writer = TransactionalWriter.of(
-                    connection,
-                    connection.scoped(ROLE),
-                    TRANSACTION_TIMEOUT_MS,
-                    Map.of("client.id", ROLE, "compression.type", "lz4", "linger.ms", 0));
+                    connection, connection.scoped(ROLE), TRANSACTION_TIMEOUT_MS, Map.of("client.id", ROLE));
         }
 
         /**

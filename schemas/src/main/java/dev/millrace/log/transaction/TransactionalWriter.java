@@ -51,6 +51,8 @@ public final class TransactionalWriter implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TransactionalWriter.class);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(5);
     private static final int CLAIMS = 5;
+    /** The commit sends what lingers: records of a transaction go in one request, and the broker adds their partitions at once. */
+    private static final int LINGER_MS = 100;
 
     private final Supplier<Producer<byte[], byte[]>> producers;
     private final @Nullable OwnerRecord owner;
@@ -110,6 +112,8 @@ public final class TransactionalWriter implements AutoCloseable {
     public static TransactionalWriter of(
             LogConnection connection, String transactionalId, int timeoutMs, Map<String, Object> ofRole) {
         Map<String, Object> settings = new HashMap<>(ofRole);
+        settings.put("compression.type", "lz4");
+        settings.put("linger.ms", LINGER_MS);
         settings.put("transactional.id", transactionalId);
         settings.put("transaction.timeout.ms", timeoutMs);
         return of(
@@ -223,7 +227,7 @@ public final class TransactionalWriter implements AutoCloseable {
      * Writes one transaction.
      *
      * @param work sends the records, and the offsets if there are any; need not wait for an acknowledgement, since the
-     *     commit fails if any send did
+     *     commit sends what is left and fails if any send did
      * @return what the work gives
      * @throws FencedWriterException if somebody else has taken over, or the broker gave a transaction up
      * @throws UncertainCommitException if nobody can say whether it is committed
