@@ -49,7 +49,7 @@ import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
-/** {@code millrace}: the command that holds all others. */
+/** The command {@code millrace}. To add a command, list its class under {@code subcommands} and its name in {@link CommandList}. */
 @Command(
         name = "millrace",
         mixinStandardHelpOptions = true,

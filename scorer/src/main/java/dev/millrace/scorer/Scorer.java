@@ -60,13 +60,12 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * The role that scores: reads rollouts as they come and writes what the learner's engine thinks of their tokens.
+ * The role scorer: reads rollouts and writes their log-probs by the learner's engine.
  *
- * <p>The rollouts of one poll are scored together and committed together, so batches grow with the load. A rollout that
- * cannot be read is skipped and counted here; the topology reads the same record and dead-letters it.
+ * <p>Scores and commits the rollouts of one poll together, so batches grow with the load. Skips and counts unreadable
+ * rollouts; the topology dead-letters them.
  *
- * <p>What it says of itself has, too, how the log-probs that each generator sends differ from those of the version that it
- * names: see {@code admission.quarantine}.
+ * <p>Its heartbeats compare the log-probs of each generator with its own, for {@code admission.quarantine}.
  *
  * <p>A scorer of another {@link ScorerPurpose} scores under one fixed policy.
  *
@@ -100,9 +99,8 @@ public final class Scorer implements AutoCloseable {
     private final ReportedLogProbs reported = new ReportedLogProbs();
 
     /**
-     * @param feed stays the caller's; it must outlive {@link #run()}
-     * @param engine that scoring runs on: the same kind and threads as the learner's, since old and proximal are to be its
-     *     log-probs
+     * @param feed not closed; must outlive {@link #run()}
+     * @param engine of the same kind and threads as the learner's, whose log-probs old and proximal are
      */
     public Scorer(
             LogConnection connection,
@@ -232,10 +230,10 @@ public final class Scorer implements AutoCloseable {
 
     private @Nullable Serving servingIfDue(long version) {
         if (version == Scoring.NOT_SERVING) {
-            return null; // the newest version is no concern of a fixed policy
+            return null; // a fixed policy serves no version
         }
         long now = clock.millis();
-        long monotonic = System.nanoTime(); // the clock may be set back, and who is not heard of is forgotten
+        long monotonic = System.nanoTime(); // the wall clock may be set back
         if (version != servedVersion) {
             servedVersion = version;
             MDC.put("version", Long.toString(version));
@@ -247,7 +245,7 @@ public final class Scorer implements AutoCloseable {
         return serving(version, now, false);
     }
 
-    /** Rollouts that are read and not committed are behind the group's offset, so there is no oldest version to name. */
+    /** Names no oldest version: uncommitted rollouts lie after the group's offset, where retention finds them. */
     private Serving serving(long version, long now, boolean left) {
         return new Serving(
                 connection.run().runId(),
@@ -309,9 +307,8 @@ public final class Scorer implements AutoCloseable {
     /**
      * Scores rollouts under one fixed policy: a reference, or a teacher.
      *
-     * <p>Log-probs are under the rollout's temperature, over its kept tokens where policies are compared over these, and 0 at
-     * masked tokens. A rollout that is longer than the policy's
-     * positions gets a score that says so.
+     * <p>Log-probs apply the rollout's temperature, over its kept tokens if policies are compared over these; masked tokens have
+     * 0. A rollout longer than the policy's positions gets a score that names this.
      */
     static final class FixedScoring implements Scoring {
         private final LogConnection connection;
@@ -337,9 +334,9 @@ public final class Scorer implements AutoCloseable {
         }
 
         /**
-         * Loads the policy that the purpose names.
+         * Loads the policy of the purpose.
          *
-         * @param trained what the run trains, whose vocabulary the policy must have
+         * @param trained shape of the trained policy; the vocabularies must be equal
          * @throws dev.millrace.weights.VersionUnavailableException if the log does not hold the version
          * @throws IllegalStateException if there is no such checkpoint, or it has another vocabulary
          */
@@ -462,10 +459,10 @@ public final class Scorer implements AutoCloseable {
     }
 
     /**
-     * Compares the log-probs that generators send with those of the version that they say they sampled with, by generator.
+     * Compares each generator's log-probs with the scores under the version that it names.
      *
-     * <p>Only rollouts of one version from end to end count, and only where that version was scored: a generator that is behind is no
-     * liar, and one that keeps its cache over a change of weights has log-probs between two versions. Confined to the scoring thread.
+     * <p>Counts only rollouts sampled and scored under one version: with {@code cache_on_swap: keep} log-probs lie between two
+     * versions. Confined to the scoring thread.
      */
     static final class ReportedLogProbs {
         /** Most generators remembered until the next record; a longer list comes from forged ids. */
@@ -529,19 +526,19 @@ public final class Scorer implements AutoCloseable {
                     a.getSumSquaredScored() + b.getSumSquaredScored());
         }
 
-        /** What was compared since the last {@link #written}. */
+        /** Comparisons since the last {@link #written}. */
         List<ComparedLogProbs> unwritten() {
             return List.copyOf(compared.values());
         }
 
-        /** It is on the log. */
+        /** Forgets comparisons that are on the log. */
         void written() {
             compared.clear();
         }
     }
 
     /**
-     * Accepts a record of the rollouts topic or says why it cannot be scored.
+     * Accepts a record of the rollouts topic, or gives the reason why it cannot be scored.
      *
      * <p>Rollouts are held to the same rules as in the topology, with the policy's own vocabulary and positions; limits that
      * a topology may set lower, on rewards and groups, are the topology's.

@@ -49,26 +49,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The role that releases prompts, as fast as {@link StalenessCapacity} allows and no faster.
+ * The role admission: enforces eta by releasing prompts only while {@link StalenessCapacity} has room.
  *
- * <p>Requests are made in the order of their ordinals, each from the task and its ordinal alone; where a group was
- * rewarded alike and is to be sampled again, from the ordinal of its first request. One admission works
- * per run; a second one takes over from the first, which then fails. After a restart, and after a transaction that failed, it goes
- * on where the last one was committed.
+ * <p>Requests follow the order of their ordinals. A request is a function of the task and its ordinal; one that resamples a
+ * group keeps the ordinal of the first request. A run has one admission: a second one fences the first, which then fails.
+ * After a restart or a failed transaction it resumes from the last commit.
  *
- * <p>Its meters are those of {@link AdmissionMeters}.
+ * <p>Registers {@link AdmissionMeters}.
  */
 public final class StalenessController implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(StalenessController.class);
     private static final Duration POLL = Duration.ofMillis(5);
     private static final int MAX_PROMPTS_PER_TRANSACTION = 1000;
-    /** What was settled is kept so long after at the latest, where nothing is released. */
+    /** Commits settled samples after this time even if no prompt is released. */
     private static final Duration KEEP_AFTER = Duration.ofSeconds(1);
 
     private static final String RESAMPLE = "resample";
-    /** Reasons that are likely to meet the samples released in place of those that left, too. */
+    /** Outcomes that replacement samples are likely to meet too. */
     private static final Set<String> FAILED = Set.of("unfinished", "stage-failed");
-    /** Samples that were all rewarded alike leave under these reasons. */
+    /** Outcomes of groups with equal rewards. */
     private static final Set<String> ALIKE = Set.of("zero-variance", RESAMPLE);
 
     private final LogConnection connection;
@@ -91,8 +90,8 @@ public final class StalenessController implements AutoCloseable {
     private final AdmissionMeters meters;
 
     /**
-     * @param task whose prompts are released
-     * @param feed stays the caller's; only its manifests are looked at
+     * @param task source of the prompts
+     * @param feed read for manifests only; not closed
      */
     public StalenessController(
             LogConnection connection,
@@ -105,9 +104,9 @@ public final class StalenessController implements AutoCloseable {
     }
 
     /**
-     * @param task as above
-     * @param feed as above
-     * @param recordsRouting whether rollouts are to say through which experts their tokens went
+     * @param task source of the prompts
+     * @param feed read for manifests only; not closed
+     * @param recordsRouting whether generators record the experts of each token
      */
     public StalenessController(
             LogConnection connection,
@@ -187,7 +186,7 @@ public final class StalenessController implements AutoCloseable {
         }
     }
 
-    /** False if there is nothing to go on with, since it was stopped. */
+    /** Resumes from the recorded state; false if stopped before it was found. */
     private boolean goesOnWith(Optional<ReleasedSamples> found, PolicyVersion newest) {
         found.ifPresent(place -> {
             samples = place;
@@ -199,7 +198,7 @@ public final class StalenessController implements AutoCloseable {
         return found.isPresent();
     }
 
-    /** Where the log takes nothing, all that was not committed is forgotten, and read again. */
+    /** Releases prompts; if the transaction fails, drops uncommitted state and reads it again. False if stopped. */
     private boolean released(PolicyVersion newest) {
         try {
             release(newest.getVersion());
@@ -213,7 +212,7 @@ public final class StalenessController implements AutoCloseable {
         meters.show(samples, generators.size());
     }
 
-    /** A new epoch's first version repeats a batch of the older one, which has nothing under way here. */
+    /** Skips a new epoch's first version: its batch belongs to the older epoch. */
     private void consumed(PolicyVersion version) {
         if (version.getParentEpoch() == null) {
             samples.consumedThrough(version.getBatchId());
@@ -303,7 +302,7 @@ public final class StalenessController implements AutoCloseable {
         return requests.of(name.groupId(), name.ordinal(), prompt, groupSize, admittedVersion, clock.millis());
     }
 
-    /** Requests for groups that are to be released again under their names: to another partition than the last time. */
+    /** Requests for lost groups, released again under the same name on another partition. */
     private List<ControllerLog.Outgoing> again(long admittedVersion) {
         List<ControllerLog.Outgoing> outgoing = new ArrayList<>();
         while (outgoing.size() < MAX_PROMPTS_PER_TRANSACTION) {
@@ -331,7 +330,7 @@ public final class StalenessController implements AutoCloseable {
                 .orElseGet(() -> RequestName.first(epoch, ordinal));
     }
 
-    /** What was counted goes along with what is released because of it. */
+    /** Commits requests with the counts that admitted them. */
     private void write(List<ControllerLog.Outgoing> outgoing) {
         log.write(outgoing, samples, generators.unwritten(), lost.floor());
         generators.written();
@@ -353,10 +352,10 @@ public final class StalenessController implements AutoCloseable {
     }
 
     /**
-     * Holds releases back while nearly everything is refused or fails: more samples than the limit without a new policy version.
+     * Pauses releases after more refused or failed samples than the limit without a new policy version.
      *
-     * <p>A cause such as a wrong vocabulary or a broken verifier refuses further releases too, which only fill dead letters and
-     * outcomes. So it probes with one batch a minute; a new version ends the pause. Confined to admission's thread.
+     * <p>A wrong vocabulary or a broken verifier would refuse every further release too. So admission probes with one batch a
+     * minute; a new version ends the pause. Confined to admission's thread.
      */
     static final class RefusalPause {
         private static final Logger LOG = LoggerFactory.getLogger(RefusalPause.class);
@@ -370,7 +369,7 @@ public final class StalenessController implements AutoCloseable {
 
         /**
          * @param limit samples that may be refused while no new version appears
-         * @param trial of these, how many are forgiven after a while
+         * @param trial samples to probe with after each pause
          */
         RefusalPause(long limit, long trial) {
             this.limit = limit;
@@ -471,7 +470,7 @@ public final class StalenessController implements AutoCloseable {
             inQuarantine = generatorsInQuarantine;
         }
 
-        /** A prompt is to be released once more. */
+        /** Counts a resampled prompt. */
         void resampled() {
             resampled.increment();
         }
@@ -484,12 +483,11 @@ public final class StalenessController implements AutoCloseable {
     /**
      * Decides how many prompts may be released: as long as {@code floor((N - C - 1) / B) <= eta}.
      *
-     * <p>N counts the samples asked for so far, the next group included, less those that were lost on the way; C the samples
-     * that the learner has consumed, in batches that made a version and in starved ones; B the samples of a batch. N - C
-     * samples are thus under way. At most eta more batches are trained before a sample that is released now, so its staleness is at most
-     * eta versions. Where every batch has exactly B samples, C = version * B and this is AReaL's rule
-     * {@code floor((N - 1) / B) <= version + eta} (Fu et al. 2025, arXiv 2505.24298, section 5.1); counting samples in place
-     * of versions keeps it right when a batch is larger or smaller.
+     * <p>N counts the released samples, the next group included, minus lost ones; C the samples that the learner has consumed,
+     * starved batches included; B the samples of a batch. N - C samples are in flight. At most eta more batches are trained
+     * before a sample that is released now, so its staleness is at most eta versions. If every batch has exactly B samples,
+     * C = version * B and this is AReaL's rule {@code floor((N - 1) / B) <= version + eta} (Fu et al. 2025, arXiv 2505.24298,
+     * section 5.1). Counting samples instead of versions keeps the bound for batches of other sizes.
      *
      * <p>Immutable and thread-safe.
      */
@@ -507,15 +505,15 @@ public final class StalenessController implements AutoCloseable {
             this.groupSize = groupSize;
         }
 
-        /** Samples that may be under way. */
+        /** Samples that may be in flight. */
         long room() {
             return roomSamples;
         }
 
         /**
-         * How many whole groups may be released at once; 0 if the gate is shut.
+         * Whole groups that may be released now.
          *
-         * @param underWay N - C: samples that were released and not settled, by name
+         * @param underWay N - C: samples released and not settled
          */
         long releasableGroups(long underWay) {
             return Math.max(0, (roomSamples - underWay) / groupSize);
@@ -523,13 +521,12 @@ public final class StalenessController implements AutoCloseable {
     }
 
     /**
-     * Reads off a record of {@code outcomes}, {@code dead-letters}, {@code batches} or {@code training-log} what it says about
-     * samples. Whether they were released, and are under way still, is {@link ReleasedSamples}' to know.
+     * Parses records of {@code outcomes}, {@code dead-letters}, {@code batches} and {@code training-log} into events of samples;
+     * {@link ReleasedSamples} knows which of them are in flight.
      *
-     * <p>An outcome is about one sample, unless it is about something that was surplus: a repetition, or a partner without a
-     * rollout. A refused rollout or trajectory is about the sample that it names, a refused request about all samples of its group;
-     * a mark that one was redriven takes that back. A rollout under a key that is not its group id says nothing about the sample
-     * that it names: it lies where nothing of that sample belongs. What is of another run or epoch, or cannot be read, says nothing.
+     * <p>An outcome settles one sample, except duplicates and orphan partners. A refused rollout or trajectory settles its sample,
+     * a refused request all samples of its group; a redrive mark undoes that. Ignored are rollouts under a key other than their
+     * group id, records of another run or epoch, and undecodable records.
      */
     static final class SampleEvents {
         private static final Logger LOG = LoggerFactory.getLogger(SampleEvents.class);
@@ -560,7 +557,7 @@ public final class StalenessController implements AutoCloseable {
             this.servings = AvroSerde.of(Serving.class, connection.registry()).deserializer();
         }
 
-        /** What the record says; empty if nothing. */
+        /** The event of a record; empty if it has none. */
         Optional<SampleEvent> in(ConsumerRecord<byte[], byte[]> record) {
             try {
                 if (record.topic().equals(topics.deadLetters())) {
@@ -607,7 +604,7 @@ public final class StalenessController implements AutoCloseable {
         }
 
         private List<ResampleRequest> hard(LearnerBatch batch) {
-            if (config.resampleBelow() == 0) { // also where rewards are negative
+            if (config.resampleBelow() == 0) { // off, also for negative rewards
                 return List.of();
             }
             Map<String, DoubleSummaryStatistics> rewards = new LinkedHashMap<>();
@@ -621,7 +618,7 @@ public final class StalenessController implements AutoCloseable {
                     .toList();
         }
 
-        /** The next request for a group's prompt; empty if there were enough. */
+        /** The next request for a group's prompt; empty after {@code max_resamples}. */
         private Optional<ResampleRequest> again(String groupId) {
             return RequestName.parse(groupId)
                     .filter(name -> name.attempt() < config.maxResamples())
@@ -631,7 +628,7 @@ public final class StalenessController implements AutoCloseable {
         private Optional<SampleEvent> ofStep(TrainingStep step) {
             return step.getStarved() && run.owns(step.getRunId(), step.getEpoch())
                     ? Optional.of(new SampleEvent.Starved(step.getBatchId()))
-                    : Optional.empty(); // a version says it otherwise
+                    : Optional.empty(); // its manifest tells
         }
 
         private Optional<SampleEvent> ofDeadLetter(ConsumerRecord<byte[], byte[]> record) {
@@ -667,14 +664,14 @@ public final class StalenessController implements AutoCloseable {
         }
 
         /**
-         * Whose fault a refused rollout is.
+         * A generator that sent a refused rollout.
          *
-         * @param of records that the generator sent since the previous refused one
-         * @param reason why, with the sentence
+         * @param of records that it sent since its previous refused one
+         * @param reason code and message
          */
         record Blame(String generatorId, long of, String reason) {}
 
-        /** Who is to be blamed for a refused record of this run; empty if it is none, or nobody is. */
+        /** The sender of a refused rollout of this run; empty for other records and unknown senders. */
         Optional<Blame> blame(ConsumerRecord<byte[], byte[]> record) {
             String of = DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.SENDER_RECORDS);
             if (!record.topic().equals(topics.deadLetters())
@@ -693,11 +690,11 @@ public final class StalenessController implements AutoCloseable {
                         Long.parseLong(of),
                         reasonOf(record)));
             } catch (MalformedRecordException e) {
-                return Optional.empty(); // nobody's, as far as can be said
+                return Optional.empty(); // unknown sender
             }
         }
 
-        /** What a scorer says in this record of the log-probs that generators sent; empty if nothing. */
+        /** A scorer's comparisons of the generators' log-probs; empty for other records. */
         List<ComparedLogProbs> compared(ConsumerRecord<byte[], byte[]> record) {
             if (!record.topic().equals(topics.serving()) || record.value() == null) {
                 return List.of();
@@ -721,7 +718,7 @@ public final class StalenessController implements AutoCloseable {
                             : new SampleEvent.Nameless());
         }
 
-        /** A rollout id taken apart; empty if it is none. */
+        /** Parses a rollout id; empty if malformed. */
         static Optional<SampleName> named(String rolloutId) {
             int slash = rolloutId.lastIndexOf('/');
             try {
@@ -734,7 +731,7 @@ public final class StalenessController implements AutoCloseable {
             }
         }
 
-        /** Why the record is a dead letter, for a sentence. */
+        /** Reason code and message of a dead letter. */
         private static String reasonOf(ConsumerRecord<byte[], byte[]> record) {
             return DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON) + ": "
                     + DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.MESSAGE);

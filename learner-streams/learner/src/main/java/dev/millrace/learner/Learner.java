@@ -59,30 +59,30 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * The learner: takes the batches in their order, makes a version of the policy of each, and commits both in one transaction.
- * A batch without a token left is starved: it is consumed, and makes none.
+ * The role learner: trains a version on each batch, in order, and commits both in one transaction. A batch without a
+ * trained token is starved: it is consumed and makes no version.
  *
- * <p>Everything that a step leaves behind (chunks of weights and optimiser state, manifest, training-log record, the
- * batch's offset) is written in one Kafka transaction under one transactional id per run. Killed at any moment, a
- * learner that starts again therefore finds a version and the batch after it, and continues as if nothing had happened: no
- * batch is trained on twice, no version published twice. A second learner fences the first, which then stops.
+ * <p>{@link VersionCommitter} writes everything that a step makes in one Kafka transaction, under one transactional id per
+ * run: weights, optimiser state, manifest, training-log record and the batch's offset. After a kill the next learner resumes
+ * from the newest version and the batch after it: no batch is trained on twice, no version published twice. A second learner
+ * fences the first, which then stops.
  *
- * <p>The chain of manifests decides the next step. A foreign record does not stop the learner: it is passed over, and
- * written to the dead letters. Where the log has lost its tail, the learner recomputes the missing versions from the batches that
- * remain. If one of these batches is lost too, it raises an alarm that names the way out, and waits.
+ * <p>The chain of manifests decides the next step. Foreign records become dead letters. If the log lost its tail, the
+ * learner recomputes the missing versions from the batches that remain. If one of these is lost too, it raises an alarm that
+ * names the way out, and waits.
  *
  * <p>Given the same batches, configuration and initial weights, the weights are the same bit for bit on the same kind of
  * machine; {@link dev.millrace.learner.step} lists what the bits depend on.
  *
- * <p>{@link #run()} may be called once; {@link #stop()} from any thread and at any time. A stop gives up the step under
- * way, which is repeated at the next start; it never leaves half of one.
+ * <p>{@link #run()} may be called once; {@link #stop()} from any thread and at any time. A stop aborts the current step,
+ * which the next start repeats.
  */
 public final class Learner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(Learner.class);
 
     private static final Duration WAIT = Duration.ofMillis(500);
     private static final Duration WAIT_WHILE_COMMITTING = Duration.ofMillis(5);
-    /** So long nothing comes before it is asked whether the log has gone another way. */
+    /** Idle time after which the learner checks whether the log still has its newest version. */
     private static final long LOOK_AROUND_NANOS = 2_000_000_000L;
 
     private static final String BATCH_LOST = "batch-lost";
@@ -95,7 +95,7 @@ public final class Learner implements AutoCloseable {
     private final LearnerMeters meters;
     private final BatchOptimizer optimizer;
     private final Incarnation incarnation = new Incarnation();
-    /** Hashes of the weights that were published before the learner began again. */
+    /** Hashes of the weights published by earlier attempts of this process. */
     private final Set<String> madeBefore = new HashSet<>();
 
     private final Patience patience;
@@ -105,9 +105,9 @@ public final class Learner implements AutoCloseable {
     private StepObserver observer = step -> {};
 
     /**
-     * Compiles the graphs; connects to nothing yet.
+     * Compiles the graphs without connecting.
      *
-     * @param algorithm the run's, as the topology has it: by it a step decides at the version it starts from
+     * @param algorithm the run's, as in the topology; decides each batch again at the version that its step starts from
      */
     public Learner(LearnerContext context, Algorithm algorithm, Engine engine) {
         this.context = context;
@@ -129,8 +129,7 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * Trains until it is stopped or {@code max_steps} are reached. If the log has lost the next batch, an alarm says so, and
-     * it waits.
+     * Trains until {@link #stop()} or {@code max_steps}. If the log has lost the next batch, raises an alarm and waits.
      *
      * @throws dev.millrace.log.transaction.TakenOverException if another learner has taken over
      * @throws dev.millrace.log.PatienceOverException if the log was away for too long
@@ -150,7 +149,7 @@ public final class Learner implements AutoCloseable {
         }
     }
 
-    /** Where the log takes or gives nothing, it begins again with what is committed. */
+    /** Trains until a stop or a Kafka failure; true to end, false to retry from the newest commit. */
     private boolean runAttempt() {
         try {
             return trainFromNewest();
@@ -161,7 +160,7 @@ public final class Learner implements AutoCloseable {
         }
     }
 
-    /** False if it must be found out again where training stands. */
+    /** Trains from the newest version; false to restore again. */
     private boolean trainFromNewest() {
         meters.restoring();
         ForeignManifests foreign = new ForeignManifests(connection, madeBefore, readLimit());
@@ -202,8 +201,8 @@ public final class Learner implements AutoCloseable {
     }
 
     /**
-     * Stores the optimiser's state with the newest version, so that the next learner repeats no step and may use other
-     * settings. If that fails, or a step had begun to change the state, the next learner repeats the steps since the last checkpoint.
+     * Makes the newest version a checkpoint, so that the next learner repeats no step and may use other settings. If that
+     * fails, or a step has begun to change the state, the next learner repeats the steps since the last checkpoint.
      */
     private void checkpoint(TrainingState state, VersionCommitter committer) {
         PolicyVersion newest = state.newest();
@@ -227,12 +226,12 @@ public final class Learner implements AutoCloseable {
         return connection.limit(context.weights().readTimeoutMs());
     }
 
-    /** Keeps a version from being removed, and with it everything after it; before {@link #run()}. */
+    /** Retains a version and all later ones; call before {@link #run()}. */
     public void keepVersion(long version) {
         kept.add(version);
     }
 
-    /** Has somebody told of every step; before {@link #run()}. */
+    /** Sets the observer of every step; call before {@link #run()}. */
     public void observe(StepObserver newObserver) {
         observer = newObserver;
     }
@@ -261,14 +260,14 @@ public final class Learner implements AutoCloseable {
         optimizer.cancel();
     }
 
-    /** Frees the graphs and removes the gauges; after {@link #run()} has returned. */
+    /** Frees the graphs and removes the gauges; call after {@link #run()} has returned. */
     @Override
     public void close() {
         optimizer.close();
         meters.removeGauges();
     }
 
-    /** Training from the newest version on, until it must be found out again where it stands. Used by the learner's thread. */
+    /** Training from the newest version until the state must be restored again. Confined to the learner's thread. */
     private final class Attempt {
         private final TrainingState state;
         private final PolicyFeed feed;
@@ -276,11 +275,11 @@ public final class Learner implements AutoCloseable {
         private final BatchReader reader;
         private final TrajectoryFetcher trajectories;
         private final ForeignManifests foreign;
-        /** How long the last batch was waited for. */
+        /** Wait for the last batch. */
         private double idleSeconds;
-        /** How long the last commit was waited for. */
+        /** Wait for the last commit. */
         private double commitSeconds;
-        /** The step whose transaction is being ended. */
+        /** The step whose transaction is committing. */
         private @Nullable TrainingStep committing;
 
         Attempt(
@@ -298,7 +297,7 @@ public final class Learner implements AutoCloseable {
             this.foreign = foreign;
         }
 
-        /** False if it must be found out again where training stands: the log has gone another way than this learner. */
+        /** Trains until stopped; false if the log diverged from this learner and the state must be restored. */
         boolean train() {
             meters.version(state.newest().getVersion());
             meters.ready();
@@ -327,7 +326,7 @@ public final class Learner implements AutoCloseable {
             return config.maxSteps() > 0 && state.newest().getVersion() >= config.maxSteps();
         }
 
-        /** The next batch; empty if the learner was stopped, or must find out again where training stands. */
+        /** The next batch; empty after a stop, or if the state must be restored. */
         private Optional<IncomingBatch> next() {
             long start = System.nanoTime();
             long reported = start;
@@ -388,10 +387,10 @@ public final class Learner implements AutoCloseable {
         }
 
         /**
-         * Whether the last committed version is missing although nothing failed: its transaction was aborted on the
-         * log, which the producer does not notice.
+         * Whether the log lacks the last committed version: its transaction was aborted on the log, which the producer does not
+         * notice.
          *
-         * @param limitNanos how long it may take to come
+         * @param limitNanos longest wait for it
          */
         private boolean isMissing(long limitNanos) {
             long version = state.newest().getVersion();
@@ -413,9 +412,9 @@ public final class Learner implements AutoCloseable {
         }
 
         /**
-         * Manifests that are not of the chain go to the dead letters, and their keys back to whom they belong.
+         * Writes foreign manifests to the dead letters, and restores their keys.
          *
-         * @return false if the newest version itself is not of the chain
+         * @return false if the newest version itself is not on the chain
          */
         private boolean answerForeign() {
             if (foreign.isEmpty()) {
@@ -437,7 +436,7 @@ public final class Learner implements AutoCloseable {
             return true;
         }
 
-        /** A batch that cannot be trained on is set aside. */
+        /** Trains on a batch and commits the version; sets aside a batch that cannot be trained on. */
         private void step(IncomingBatch incoming) {
             long startedAtMs = context.clock().millis();
             Map<String, Double> seconds = new HashMap<>();
@@ -536,7 +535,7 @@ public final class Learner implements AutoCloseable {
                                     + " settings under algorithm and start again");
         }
 
-        /** The batch that was waited for was trained on, or which one is due is found out again. */
+        /** Clears the alarms about the due batch. */
         private void lowerAlarms() {
             String topic = connection.topics().batches();
             connection.alarms().lower(BATCH_LOST, topic);
@@ -544,7 +543,7 @@ public final class Learner implements AutoCloseable {
         }
     }
 
-    /** Makes the training-log record of a step: what the batch was, what it did, and how long each phase took. */
+    /** Builds the training-log record of a step: batch, effect, duration of each phase. */
     static final class TrainingRecord {
         private final TrainingBatch training;
         private final StepReport report;
@@ -554,8 +553,8 @@ public final class Learner implements AutoCloseable {
 
         /**
          * @param seconds by metric name, each beginning with {@code seconds_}
-         * @param startVersion from which the step started
-         * @param rolloutsConsumed in all batches up to this one
+         * @param startVersion version at step start
+         * @param rolloutsConsumed in all batches up to this one, inclusive
          */
         TrainingRecord(
                 TrainingBatch training,
@@ -570,7 +569,7 @@ public final class Learner implements AutoCloseable {
             this.seconds = seconds;
         }
 
-        /** @param manifest of the version that the step made; if it was starved, of the one that stays */
+        /** @param manifest of the version made; of the unchanged version if the batch was starved */
         TrainingStep of(PolicyVersion manifest, long startedAtMs, long finishedAtMs) {
             LearnerBatch batch = training.batch();
             StepFigures figures = report.figures();
@@ -607,7 +606,7 @@ public final class Learner implements AutoCloseable {
                     .build();
         }
 
-        /** What is known of the step before it has a manifest, by name. */
+        /** Metrics of the step that need no manifest, by name. */
         Map<String, Double> numbers() {
             Map<String, Double> numbers = report.metrics().byName();
             numbers.putAll(seconds);

@@ -42,15 +42,14 @@ import org.slf4j.LoggerFactory;
 import org.slf4j.MDC;
 
 /**
- * Publishes versions: the chunks of weights and optimiser state, the manifest, the training-log record, dead letters of
- * refused batches, and the offset of the batch, in one transaction.
+ * Commits the learner's steps, each in one transaction: chunks of weights and optimiser state, manifest, training-log record,
+ * dead letters of refused batches, and the batch's offset.
  *
- * <p>Uses one transactional id per run, so that a new committer fences every older one. When the constructor has
- * returned, the older one's open transaction is aborted and its committed records can be read. After an exception the
- * committer must not be used again.
+ * <p>Uses one transactional id per run, so a new committer fences every older one. When the constructor returns, the older
+ * one's open transaction is aborted and its committed records are readable. Do not use a committer after an exception.
  *
- * <p>A step's transaction ends in the background, so that the next step can be computed meanwhile; the next transaction
- * begins after it. Used by one thread.
+ * <p>A step's transaction ends in the background while the next step is computed; the next transaction begins after it. Used
+ * by one thread.
  */
 public final class VersionCommitter implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(VersionCommitter.class);

@@ -76,9 +76,9 @@ public final class VersionRetention implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(VersionRetention.class);
     private static final Duration PERIOD = Duration.ofSeconds(1);
     private static final Duration LIMIT = Duration.ofSeconds(5);
-    /** Between looks at whether the best version stays; the broker itself looks every five minutes unless told otherwise. */
+    /** Interval of checks for the best version; the broker applies retention every five minutes by default. */
     private static final Duration LOOK = Duration.ofSeconds(5);
-    /** Removal reads who needs what, so it comes once in a sixteenth of the versions kept. */
+    /** Removal reads several topics, so it runs this often per {@code keep_versions} versions. */
     private static final int REMOVALS_PER_WINDOW = 16;
 
     private final LogConnection connection;
@@ -90,7 +90,7 @@ public final class VersionRetention implements AutoCloseable {
     private final MeterRegistry registry;
     private final UnservedVersions unservedVersions;
     private final Thread thread;
-    /** When each alarm was last written to the log, so that one that stays is written at 1, 2, 4, 8... times the limit. */
+    /** Age at which each alarm was last logged: a lasting one is logged at 1, 2, 4, 8... times the limit. */
     private final Map<String, Long> saidAtAgeMs = new HashMap<>();
 
     private long lastRemoval = -1;
@@ -100,9 +100,9 @@ public final class VersionRetention implements AutoCloseable {
     private volatile boolean closed;
 
     /**
-     * Registers the meters; begins with {@link #start()}.
+     * Registers the meters; call {@link #start()} to begin.
      *
-     * @param fixed versions that fixed policies are, such as a reference; they are kept, and with them everything after
+     * @param fixed versions of fixed policies, such as a reference; they and all later versions are kept
      */
     public VersionRetention(
             LogConnection connection,
@@ -126,7 +126,7 @@ public final class VersionRetention implements AutoCloseable {
         thread.setDaemon(true);
     }
 
-    /** Begins; clients are made after the first second, so that a learner that ends at once does not wait for them. */
+    /** Starts the thread; it makes its clients after a second, so that a learner that ends at once does not wait for them. */
     public void start() {
         thread.start();
     }
@@ -151,7 +151,7 @@ public final class VersionRetention implements AutoCloseable {
         }
     }
 
-    /** Each once, of those in which versions lie. */
+    /** The stores of weights and optimiser states, each once. */
     private List<ObjectStore> stores() {
         return Stream.of(config.store(), config.stateStore())
                 .distinct()
@@ -191,7 +191,7 @@ public final class VersionRetention implements AutoCloseable {
         int period = Math.max(1, config.keepVersions() / REMOVALS_PER_WINDOW);
         try {
             if (config.keepVersions() > 0 && newest.getVersion() >= lastRemoval + period) {
-                // servers first: what leaves them for the log in the meantime is then found there
+                // servers first: a rollout that they finish meanwhile is then found on the log
                 RetainedVersions needed = RetainedVersions.of(
                         newest.getVersion(),
                         config.keepVersions(),
@@ -213,7 +213,7 @@ public final class VersionRetention implements AutoCloseable {
         }
     }
 
-    /** @throws TimeoutException if it cannot be known in time: then nothing is removed */
+    /** @throws TimeoutException if it is not known in time; nothing is removed then */
     private static Optional<VersionEvaluation> best(EvaluationLog evaluated) throws TimeoutException {
         if (!evaluated.update(LIMIT)) {
             throw new TimeoutException("the evaluations could not be read within " + LIMIT.toMillis() + " ms");
@@ -277,10 +277,10 @@ public final class VersionRetention implements AutoCloseable {
     }
 
     /**
-     * The oldest version that a rollout on the log was sampled by and is still to be scored under.
+     * Finds the oldest version that sampled an unscored rollout.
      *
-     * <p>Those are the rollouts from the scorers' committed offsets on. Only they are read, each once: what scorers have done
-     * in the meantime is passed over unread. Holds one number per rollout that waits. Used by one thread.
+     * <p>Reads rollouts from the scorers' committed offsets on, each once. Holds one number per waiting rollout. Used by one
+     * thread.
      */
     static final class UnscoredRollouts implements AutoCloseable {
         private final RunIdentity run;
@@ -372,15 +372,13 @@ public final class VersionRetention implements AutoCloseable {
     }
 
     /**
-     * Removes the weights and optimiser states of versions that nobody needs, and objects that no version names.
+     * Removes versions that nothing needs: their weights and optimiser states, and objects that no version names.
      *
-     * <p>On topics that is everything before the first chunk of the oldest version needed, or, for weights, of the anchor that
-     * its chain begins at; in an object store, the objects of those versions. What a killed learner had put and not committed
-     * is removed once its version was made by another attempt. Manifests stay, for ever: they are small, and a replay needs
-     * the history of versions even where it needs no weights.
+     * <p>On topics it deletes everything before the first chunk of the oldest version needed (for weights, of that version's
+     * anchor); in an object store, the objects of those versions. Objects that a killed learner put and did not commit are
+     * removed once another attempt has made their version. Manifests stay: they are small, and a replay needs them.
      *
-     * <p>Everything follows from what is committed, and to remove what is removed changes nothing, so it can be cut short at
-     * any moment. Used by one thread.
+     * <p>Idempotent, and decided by committed records alone, so it may stop at any moment. Used by one thread.
      */
     static final class VersionRemoval {
         private static final Logger LOG = LoggerFactory.getLogger(VersionRemoval.class);
@@ -403,20 +401,20 @@ public final class VersionRetention implements AutoCloseable {
         }
 
         /**
-         * Removes what lies before the oldest version needed.
+         * Removes everything before the oldest version needed.
          *
-         * @param newest newest version that is committed, as the feed knows it
-         * @return the oldest version whose weights are still there
+         * @param newest newest committed version
+         * @return the oldest version whose weights remain
          */
         long remove(RetainedVersions needed, long newest) throws TimeoutException, InterruptedException {
-            PolicyVersion oldest; // training can go on from each version that is kept, if from the checkpoint before it
+            PolicyVersion oldest; // the checkpoint at or before the oldest version needed
             PolicyVersion anchor;
             try {
                 oldest = Checkpoints.atOrBefore(feed::manifest, needed.oldest());
                 anchor = feed.manifest(anchorOf(oldest));
             } catch (VersionUnavailableException e) {
                 LOG.debug("nothing is removed before version {}: {}", needed.oldest(), e.getMessage());
-                return removedBefore; // published by somebody who has forgotten, or long gone
+                return removedBefore; // its manifest is gone
             }
             if (anchor.getVersion() > removedBefore) {
                 deleteRecords(anchor.getWeights(), oldest.getOptimizer());
@@ -516,24 +514,23 @@ public final class VersionRetention implements AutoCloseable {
     }
 
     /**
-     * Decides who does not serve what was published long ago.
+     * Finds servers and roles that do not serve published versions.
      *
-     * <p>A server at version s is late by the age of version s+1, however many came after it; a role without any server since
-     * the last one left. Ages count from the publication, or from when somebody began to watch, if that was later: after a
-     * night's rest nobody is late. Used by one thread.
+     * <p>A server at version s is late by the age of version s+1; a role without a server, since its last one left. Ages count
+     * from the publication or from the start of this watch, whichever is later. Used by one thread.
      */
     static final class UnservedVersions {
         private final long limitMs;
         private final long watchedSinceMs;
-        /** When somebody in the role was last seen. */
+        /** Time at which each role last had a server. */
         private final Map<ServerRole, Long> seenMs = new EnumMap<>(ServerRole.class);
 
         /**
          * One alarm.
          *
-         * @param who     which server, or which role without a server
-         * @param version first version that is not served there
-         * @param ageMs   for how long it could have been
+         * @param who     server, or role without a server
+         * @param version first version that it does not serve
+         * @param ageMs   for how long
          * @param detail  a sentence
          */
         record Unserved(String who, long version, long ageMs, String detail) {}
@@ -544,8 +541,8 @@ public final class VersionRetention implements AutoCloseable {
         }
 
         /**
-         * @param publishedAtMs when a version up to {@code newest} was published; 0 for one that is not remembered
-         * @return in the order of the servers, then roles; empty if all is well
+         * @param publishedAtMs publication time of a version up to {@code newest}; 0 if unknown
+         * @return late servers, then roles
          */
         List<Unserved> find(long newest, Collection<Server> servers, LongUnaryOperator publishedAtMs, long nowMs) {
             List<Unserved> found = new ArrayList<>();
@@ -588,7 +585,7 @@ public final class VersionRetention implements AutoCloseable {
         }
     }
 
-    /** Who serves which version, from the topic {@code serving}. Used by one thread. */
+    /** Reads the topic {@code serving}: the version that each server uses. Used by one thread. */
     static final class ServingVersions implements AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(ServingVersions.class);
 
@@ -621,7 +618,7 @@ public final class VersionRetention implements AutoCloseable {
                 Serving serving = servings.deserialize(record.topic(), record.value());
                 if (!run.owns(serving.getRunId(), serving.getEpoch())
                         || !run.policyId().equals(serving.getPolicyId())) {
-                    return; // of an older epoch: its servers have ended or will say something else
+                    return; // of an older epoch
                 }
                 Server server = Server.of(serving);
                 if (serving.getLeft()) {
@@ -639,7 +636,7 @@ public final class VersionRetention implements AutoCloseable {
             }
         }
 
-        /** Every server that is not forgotten. */
+        /** Live servers. */
         Collection<Server> servers() {
             return board.servers();
         }
@@ -650,12 +647,11 @@ public final class VersionRetention implements AutoCloseable {
         }
 
         /**
-         * What servers said last of themselves, and for how long each has been silent.
+         * The last heartbeat of each server.
          *
-         * <p>A server that has ended in order is off the board at once; one that was killed, {@value #FORGOTTEN_AFTER_MS} ms after
-         * its last word, with a warning: until then it may be one that hangs. How old a word is when it is read follows from its date; one
-         * that is dated in the future, by a clock that was wrong, counts as said when it was read. From then on its age grows by a clock that
-         * nobody sets. Used by one thread.
+         * <p>Removes a server when it leaves, or {@value #FORGOTTEN_AFTER_MS} ms after its last heartbeat, with a warning: until
+         * then it may only hang. The age of a heartbeat is read off its timestamp once, at least 0, and then grows by a monotonic
+         * clock. Used by one thread.
          */
         static final class ServerBoard {
             private static final Logger LOG = LoggerFactory.getLogger(ServerBoard.class);
@@ -682,7 +678,7 @@ public final class VersionRetention implements AutoCloseable {
                 heard.remove(server.name());
             }
 
-            /** Every server that is not forgotten. */
+            /** Servers with a recent heartbeat. */
             Collection<Server> servers() {
                 long now = nanos.getAsLong();
                 heard.values().removeIf(last -> {
@@ -704,14 +700,14 @@ public final class VersionRetention implements AutoCloseable {
     }
 
     /**
-     * The versions that are needed: all from the oldest version that
+     * The versions that are needed: the oldest version and all later ones, if it
      *
      * <ul>
      *   <li>is among the newest {@code keep_versions},
-     *   <li>a server serves or has a token of in flight, since that rollout will be scored under it,
+     *   <li>is served, or has a sequence in flight that will be scored under it,
      *   <li>sampled a rollout that is not scored yet,
-     *   <li>is a fixed policy, such as the reference of a KL term, which a restart loads,
-     *   <li>is the best version evaluated on held-out prompts, the result of the run.
+     *   <li>is a fixed policy that a restart loads, such as the reference of a KL term,
+     *   <li>is the best version on held-out prompts.
      * </ul>
      *
      * <p>A scored rollout no longer needs weights: its log-probs are in its score.

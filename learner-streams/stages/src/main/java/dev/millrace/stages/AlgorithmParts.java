@@ -66,7 +66,10 @@ import dev.millrace.corrections.weights.TurnWeights;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Extension points of the algorithm, and the library's kinds of them. */
+/**
+ * Extension points of the algorithm with their built-in kinds. To add a stage, add its kind here; a plug-in adds kinds without a
+ * change of this class.
+ */
 public final class AlgorithmParts implements BuiltIn {
 
     @Override

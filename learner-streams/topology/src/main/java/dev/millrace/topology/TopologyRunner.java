@@ -72,22 +72,21 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Runs one instance of the topology, exactly once, until it is stopped or fails.
+ * Runs one instance of the topology with exactly-once processing until it is stopped or fails. Any number of instances share
+ * the partitions. An object runs once.
  *
- * <p>Any number of instances share the work. What the engine can repair by itself (a broker that was away, a
- * partition that went to another instance) it repairs; where a thread fails for a reason that may pass, another takes its place, for
- * as long as the run's patience lasts; where the group fences the instance though nobody has taken its name over, the engine
- * begins again under it. Anything else stops this instance with a sentence. Stopping commits what was done, and leaves the group
- * so that others take over at once. An object runs once.
+ * <p>Kafka Streams survives lost brokers and moved partitions. A thread that fails for a reason that may pass is replaced, within
+ * the run's patience. If the group fences the instance although no other process took its name, the engine restarts. Any other
+ * failure stops the instance with a sentence. A stop commits finished work and leaves the group, so others take over at once.
  *
- * <p>What stages wait for is looked at every second; a wait without progress for too long is an alarm ({@link StallAlarms}).
+ * <p>Checks every second what stages wait for; too long a wait without progress raises an alarm ({@link StallAlarms}).
  */
 public final class TopologyRunner implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(TopologyRunner.class);
     private static final long LOOK_PERIOD_MS = 1_000;
-    /** Between two polls of a thread: longer than any stage needs for the records of a poll. */
+    /** Longest time between two polls of a live thread. */
     private static final Duration LONGEST_TURN = Duration.ofSeconds(60);
-    /** A thread in place of one that failed has succeeded if it runs for so long. */
+    /** Checks in state RUNNING after which a replaced thread counts as recovered. */
     private static final int LOOKS_OF_SUCCESS = 10;
 
     private final TopologyConfig config;
@@ -96,7 +95,7 @@ public final class TopologyRunner implements AutoCloseable {
     private final Path stateDirectory;
     private final TopologyMeters meters;
     private volatile @Nullable KafkaStreams engine;
-    /** Of the instance's name; null in the broker's streams group, which has no such names. */
+    /** Owner of the instance's name; null in a streams group, which has no static members. */
     private volatile @Nullable InstanceOwner owner;
 
     private final MeterRegistry registry;
@@ -104,21 +103,21 @@ public final class TopologyRunner implements AutoCloseable {
     private final StallAlarms alarms;
     private final Pulse pulse;
     private final String guarantee;
-    /** Of the engine's life now, as the next one; the runner's own end is {@link #isStopped}. */
+    /** End of the current engine; the end of the runner is {@link #isStopped}. */
     private volatile CountDownLatch ended = new CountDownLatch(1);
 
     private volatile CountDownLatch running = new CountDownLatch(1);
     private volatile boolean isStopped;
-    /** Of threads that fail and are replaced; guarded by itself. */
+    /** Bounds the replacement of failed threads; guarded by itself. */
     private final Patience patience;
 
     private int runningLooks;
     private final AtomicReference<Throwable> failure = new AtomicReference<>();
 
     /**
-     * @param algorithm what is decided by
-     * @param stateDirectory of this instance alone; what is in it may be lost, and then takes longer to restore
-     * @param registry takes the topology's meters and those of the engine
+     * @param algorithm decides batches
+     * @param stateDirectory of this instance alone; a lost one only slows the restart
+     * @param registry for the meters of topology and engine
      */
     public TopologyRunner(
             TopologyConfig config,
@@ -130,8 +129,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * An instance that loses nothing and may do things twice after a crash: no run is to be trained by it. It is there to
-     * measure what exactly-once delivery costs.
+     * An instance with at-least-once processing, to measure the cost of exactly-once. Not for training.
      */
     public static TopologyRunner atLeastOnce(
             TopologyConfig config,
@@ -163,7 +161,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
     }
 
-    /** Asks the broker how instances are to share the partitions, and makes the engine accordingly. */
+    /** Creates the engine for the rebalance protocol that the broker supports. */
     private KafkaStreams made(Quarantines quarantines) {
         RuntimeConfig runtime = config.runtime();
         EpochOffsets.begin(connection, MillraceTopology.inputs(config, connection.topics()), runtime.startTimeoutMs());
@@ -189,8 +187,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Takes the instance name before the engine joins its group; an older instance with the name is replaced from here
-     * on.
+     * Takes the instance name before the engine joins its group. Replaces an older instance of the name.
      */
     private void takeName(String name) {
         if (owner == null) {
@@ -216,9 +213,9 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Whether the group fenced the instance though nobody has taken its name.
+     * Whether the group fenced the instance although no other process has its name.
      *
-     * @throws dev.millrace.log.transaction.TakenOverException if somebody has
+     * @throws dev.millrace.log.transaction.TakenOverException if another process has it
      */
     private boolean isFencedByItsGhost(Throwable thrown) {
         InstanceOwner own = owner;
@@ -255,7 +252,7 @@ public final class TopologyRunner implements AutoCloseable {
      */
     public void run() {
         try (Quarantines quarantines = Quarantines.of(connection)) {
-            open(quarantines); // before anything goes through
+            open(quarantines); // before the first record
             run(quarantines);
         }
     }
@@ -276,9 +273,9 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * After a life of the engine that failed: whether there is to be another, for which it then waits a moment. False if it was stopped.
+     * Waits before a restart of the failed engine; false if stopped.
      *
-     * @throws TopologyException if there is to be none
+     * @throws TopologyException if the failure is permanent
      */
     private boolean beginsAgain(Throwable thrown) {
         try {
@@ -373,7 +370,7 @@ public final class TopologyRunner implements AutoCloseable {
         }
     }
 
-    /** The engine turns while each of its threads polls. */
+    /** Reports the engine as live while each of its threads polls. */
     private void noteTurns(KafkaStreams streams) {
         KafkaStreams.State state = streams.state();
         Optional<String> why = state != KafkaStreams.State.RUNNING
@@ -385,7 +382,7 @@ public final class TopologyRunner implements AutoCloseable {
         pulse.turn(why, streams.metrics().values().stream().noneMatch(TopologyRunner::isSlowToPoll));
     }
 
-    /** Whether this says that a thread of the engine has not polled for long. */
+    /** Whether this metric shows a thread that has not polled for {@link #LONGEST_TURN}. */
     private static boolean isSlowToPoll(Metric metric) {
         String client = metric.metricName().tags().getOrDefault("client-id", "");
         return metric.metricName().name().equals("last-poll-seconds-ago")
@@ -395,14 +392,14 @@ public final class TopologyRunner implements AutoCloseable {
                 && seconds.doubleValue() > LONGEST_TURN.toSeconds();
     }
 
-    /** Ends {@link #run} as soon as what is being done is committed; returns at once, from any thread. */
+    /** Ends {@link #run} after the next commit; returns at once, from any thread. */
     public synchronized void stop() {
         isStopped = true;
         ended.countDown();
         running.countDown();
     }
 
-    /** True while records are processed: false while it starts, while partitions move, and after its end. */
+    /** True while records are processed; false during start, rebalances and after the end. */
     public boolean isRunning() {
         KafkaStreams streams = engine;
         return streams != null && streams.state() == KafkaStreams.State.RUNNING;
@@ -414,8 +411,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Lets the topology of a later epoch begin where the epoch does. It would pass over what is older in any case; this spares it the
-     * reading.
+     * Commits the first offsets of a later epoch, so that the topology need not read and skip older records.
      */
     static final class EpochOffsets {
         private static final Logger LOG = LoggerFactory.getLogger(EpochOffsets.class);
@@ -446,7 +442,7 @@ public final class TopologyRunner implements AutoCloseable {
                 if (!begins.isEmpty()) {
                     admin.alterConsumerGroupOffsets(group, begins).all().get(limitMs, TimeUnit.MILLISECONDS);
                 }
-            } catch (ExecutionException | TimeoutException e) { // an instance that is running has begun there already
+            } catch (ExecutionException | TimeoutException e) { // a running instance has begun there already
                 LOG.info("the topology reads from the beginning of its topics: {}", e.toString());
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
@@ -455,8 +451,8 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Finds out which rebalance protocol an instance is to use, and tells the broker what its streams group is to be like:
-     * in that protocol session, heartbeat and standby replicas are settings of the group, kept by the broker.
+     * Chooses the rebalance protocol. For a streams group it sets session, heartbeat and standby replicas, which the broker keeps
+     * as settings of the group.
      */
     static final class GroupSetup {
         private static final Logger LOG = LoggerFactory.getLogger(GroupSetup.class);
@@ -471,9 +467,9 @@ public final class TopologyRunner implements AutoCloseable {
         }
 
         /**
-         * True if the broker's streams groups are to be used; the group is then set up.
+         * Returns whether to use a streams group, and configures it.
          *
-         * @throws TopologyException if they are demanded and cannot be had, or the broker does not answer
+         * @throws TopologyException if one is required but not supported, or the broker does not answer
          */
         boolean usesStreamsGroup() {
             if (config.rebalanceProtocol() == RebalanceProtocol.CLASSIC) {
@@ -494,7 +490,7 @@ public final class TopologyRunner implements AutoCloseable {
             return false;
         }
 
-        /** Why there can be no streams group; empty if there is one now, as configured. */
+        /** Why a streams group is not supported; empty if it is configured now. */
         private Optional<String> unsupportedReason() {
             if (!config.instanceId().isEmpty()) {
                 return Optional.of("instance_id is '" + config.instanceId()
@@ -636,12 +632,11 @@ public final class TopologyRunner implements AutoCloseable {
                     connection.command("repair"));
         }
 
-        /** Looks at the log. */
         void lookAtLog() {
             log.check(monotonicMs());
         }
 
-        /** One look. */
+        /** One check. */
         void look(KafkaStreams streams) {
             List<Wait> all = new ArrayList<>(waits.all());
             all.addAll(InputWaits.of(streams));
@@ -712,10 +707,9 @@ public final class TopologyRunner implements AutoCloseable {
         }
 
         /**
-         * Reads on where a partition ends that has lost its end, as after a power loss or an unclean election.
+         * Resumes at the new end of a partition that lost its tail, as after a power loss or an unclean election.
          *
-         * <p>The engine takes that for an offset that retention removed, and would read the partition again from its beginning: every rollout on
-         * it would be dropped as a duplicate of itself.
+         * <p>The engine alone would reset to the beginning of the partition, and drop every rollout on it as a duplicate.
          */
         static final class ShortenedLogConsumer extends KafkaConsumer<byte[], byte[]> {
             private static final Logger LOG = LoggerFactory.getLogger(ShortenedLogConsumer.class);
@@ -735,9 +729,9 @@ public final class TopologyRunner implements AutoCloseable {
             }
 
             /**
-             * Goes to where the partitions end now.
+             * Seeks the new ends of the partitions.
              *
-             * @throws LogTruncationException the same where that is not known of each
+             * @throws LogTruncationException the same if an end is unknown
              */
             static void goOn(LogTruncationException lost, BiConsumer<TopicPartition, OffsetAndMetadata> seek) {
                 Map<TopicPartition, OffsetAndMetadata> ends = lost.divergentOffsets();

@@ -80,7 +80,7 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * What the throughput measurement repeats.
+     * Parameters of the throughput measurement.
      *
      * @param threads of one instance
      * @param instances of one thread each, more than one
@@ -117,7 +117,7 @@ public final class TopologyBenchmark {
                     EnumSet.allOf(Part.class), List.of(512), new Repeated(List.of(1), List.of(), 24, 3), 4096, 18, 20);
         }
 
-        /** The same with other repetitions, at least 1. */
+        /** This plan with another number of repetitions, at least 1. */
         public Plan withRepetitions(int count) {
             return new Plan(
                     parts,
@@ -128,13 +128,13 @@ public final class TopologyBenchmark {
                     restartSeconds);
         }
 
-        /** Of the same only these parts, at least one. */
+        /** This plan with these parts only, at least one. */
         public Plan only(Set<Part> some) {
             return new Plan(some, responseTokens, throughput, memoryRollouts, latencySeconds, restartSeconds);
         }
     }
 
-    /** What was measured, and what it means. */
+    /** Results and goals. */
     public record Report(
             ReportOrigin origin,
             TopologyConfigFacts config,
@@ -144,7 +144,7 @@ public final class TopologyBenchmark {
             List<BacklogMemory.Result> memory,
             List<Goal> goals) {}
 
-    /** What of the configuration the numbers depend on. */
+    /** Settings that the results depend on. */
     public record TopologyConfigFacts(
             int partitions, int batchSequences, long commitIntervalMs, String compression, String stateStores) {}
 
@@ -290,11 +290,10 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * Measures what an instance holds when rollouts come and the learner takes none of them: live heap and state on disk.
+     * Measures live heap and state on disk of an instance whose learner takes no batch.
      *
-     * <p>An instance in a process with a bounded heap reads a backlog while no version is ever published after the first
-     * batches. With {@code max_outstanding = 0} batches are cut all the same and wait on the log; with a limit, groups wait in
-     * the assembly.
+     * <p>The instance runs in a process with a bounded heap and reads a backlog; no version follows the first batches. With
+     * {@code max_outstanding = 0} batches are cut and wait on the log; with a limit, groups wait in the assembly.
      */
     static final class BacklogMemory {
         private static final long SEED = 17;
@@ -312,7 +311,7 @@ public final class TopologyBenchmark {
         }
 
         /**
-         * What was seen.
+         * Result of one backlog.
          *
          * @param maxOutstanding batches that the topology may be ahead of the learner; 0 for no limit
          */
@@ -324,15 +323,15 @@ public final class TopologyBenchmark {
                 @JsonUnwrapped End end) {}
 
         /**
-         * The instance when all was read.
+         * State of the instance after the backlog.
          *
-         * @param survived whether it was still running
-         * @param lastWords what it said last if it was not
+         * @param survived whether it is running
+         * @param lastWords its last output if not
          * @param liveHeapBytes after a full collection; 0 if it did not survive
          */
         public record End(boolean survived, String lastWords, long liveHeapBytes, long stateBytes) {}
 
-        /** Has an instance read a backlog of whole groups. */
+        /** Lets an instance read a backlog of whole groups. */
         public BacklogMemory.Result measure(int rollouts, int responseTokens, int maxOutstanding, int heapMegabytes)
                 throws InterruptedException {
             String name = "memory-" + maxOutstanding;
@@ -415,7 +414,7 @@ public final class TopologyBenchmark {
 
         private static long bytesUnder(Path directory) {
             if (!Files.exists(directory)) {
-                return 0; // it ended before it kept anything
+                return 0; // it ended before it wrote state
             }
             try (Stream<Path> files = Files.walk(directory)) {
                 return files.filter(Files::isRegularFile)
@@ -428,17 +427,16 @@ public final class TopologyBenchmark {
     }
 
     /**
-     * Measures what the topology adds at half load: from the moment a batch could be made, when the score of its last rollout is
-     * on the log, until it is visible to a reader of committed records.
+     * Measures the latency that the topology adds at half load: from the score of a batch's last rollout on the log until the
+     * batch is visible to a read_committed consumer.
      *
-     * <p>Two hops lie between, through {@code trajectories}, each with a transaction of its own. Waiting for the other rollouts of
-     * its batch is no part of it, since the last one's score begins it.
+     * <p>The record passes join and assembly, through {@code trajectories}, with a transaction each. The wait for the batch's
+     * other rollouts does not count.
      *
-     * <p>Half load is half of the highest rate that is followed, found with the load running next to broker and topology on the same
-     * machine: what works off a prepared backlog has the processors to itself, and half of that may be more than all three can do.
-     * A rate is followed if a load of it is done in time, from its first intended moment until its last batch is visible; the search
-     * begins once the first rate is, when what matters is compiled. The first third of the
-     * measurement warms up and is not counted.
+     * <p>Half load is half of the highest sustained rate, found with load generator, broker and topology on one machine: a
+     * topology that drains a backlog has the processors to itself. A rate is sustained if its load is done in time, from the
+     * first intended publish until the last batch is visible. The search begins once the first rate is sustained, after the
+     * code is compiled. The first third of the measurement is warm-up.
      */
     static final class AddedLatency {
         private static final long SEED = 11;
@@ -476,9 +474,9 @@ public final class TopologyBenchmark {
          * Milliseconds unless stated otherwise.
          *
          * @param batchSequences rollouts per batch
-         * @param followed highest rate followed, rollouts per second
+         * @param followed highest sustained rate, rollouts per second
          * @param limitMs three commit intervals
-         * @param publishDelayP99 of the load itself
+         * @param publishDelayP99 of the load generator
          */
         public record Result(
                 int responseTokens,
@@ -491,14 +489,14 @@ public final class TopologyBenchmark {
         /**
          * Latency of batches.
          *
-         * @param rolloutsPerSecond of the measurement, half of the rate followed
+         * @param rolloutsPerSecond of the measurement, half of the sustained rate
          * @param batches counted
          */
         public record Added(double rolloutsPerSecond, long batches, double p50, double p95, double p99, double max) {}
 
         private record Round(double achieved, Histogram added, double publishDelayP99) {}
 
-        /** Finds the highest rate followed, then measures at half of it. */
+        /** Finds the highest sustained rate, then measures at half of it. */
         public AddedLatency.Result measure(int responseTokens, int bytesPerRollout, Consumer<String> progress)
                 throws InterruptedException {
             double first = FIRST_BYTES_PER_SECOND / bytesPerRollout;
@@ -611,15 +609,14 @@ public final class TopologyBenchmark {
 
     /**
      * Measures the gap between batches while the only instance is replaced under steady load, JVM start included. The load begins
-     * once the first instance runs.
-     * Afterwards every rollout must be in exactly one batch.
+     * once the first instance runs. Afterwards every rollout must be in exactly one batch.
      */
     static final class Restart {
         private static final long SEED = 13;
         private static final int NEWEST_VERSION = 8;
-        /** Rollouts per second, where half of what the topology follows is not less. */
+        /** Most rollouts per second; less if half of the sustained rate is less. */
         static final double HIGHEST_RATE = 200;
-        /** A machine that does not follow this one is left to other work. */
+        /** Least rate; a slower machine is too busy to measure. */
         private static final double LOWEST_RATE = 8;
         /** Of the default shape. */
         static final int RESPONSE_TOKENS = 512;

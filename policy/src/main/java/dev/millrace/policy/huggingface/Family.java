@@ -8,8 +8,8 @@ import java.util.Set;
 import java.util.stream.Collectors;
 
 /**
- * A model family of Hugging Face's: allowed and implied keys of its {@code config.json}. SmolLM and SmolLM2 have Llama
- * files.
+ * A model family of Hugging Face: allowed and implied keys of its {@code config.json}. To add a model family, add it to {@link
+ * #ALL}. SmolLM and SmolLM2 have Llama files.
  *
  * @param modelType {@code model_type}
  * @param architecture the {@code architectures} entry with a language model head

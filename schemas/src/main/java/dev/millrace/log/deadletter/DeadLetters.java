@@ -10,13 +10,14 @@ import org.apache.kafka.common.header.Headers;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 
 /**
- * Makes dead letters: the record exactly as it came (key, value, headers) and headers that say why.
+ * Builds dead letters: the refused record unchanged (key, value, headers), with headers that give the reason. The role that
+ * refuses a record writes its dead letter in the transaction of the record's offset.
  *
- * <p>The letter is dated when it is written, because the log deletes by date: a refused record from long ago would
- * otherwise be gone before anybody saw it. Its own time is among the headers.
+ * <p>The timestamp is the time of writing, since retention would delete an old record before anyone reads it. A header has the
+ * record's own timestamp.
  *
- * <p>{@link DeadLetterHeaders} has the headers; values are cut to {@value #MAX_HEADER_CHARS} characters. A record that was replayed from the
- * dead-letter topic and is refused again carries one set of our headers, the newest.
+ * <p>{@link DeadLetterHeaders} lists the headers; values are cut to {@value #MAX_HEADER_CHARS} characters. A redriven record that
+ * is refused again carries only the newest set.
  */
 public final class DeadLetters {
     static final int MAX_HEADER_CHARS = 1024;

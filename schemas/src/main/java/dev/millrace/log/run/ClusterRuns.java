@@ -53,23 +53,23 @@ import org.apache.kafka.common.errors.InvalidRequestException;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
 /**
- * The runs on a cluster: finds them by their claims, lists what each holds there, and deletes it.
+ * Finds the runs on a cluster by their claims; lists, stops and deletes them.
  *
- * <p>A role is seen as long as its group has members, a transaction of it is open, or a record of the run is younger than
- * {@value #RECENT_SECONDS} s. A learner, admission or evaluator that waits longer than that for something to do is not seen.
+ * <p>A run has a live role if a group has members, a transaction is open, or its newest record is younger than {@value
+ * #RECENT_SECONDS} s. A learner, admission or evaluator that has waited longer for work is not seen.
  *
- * <p>Every call has the limit of time of {@link TopicsConfig#timeoutMs()}. Used by one thread.
+ * <p>Every call ends within {@link TopicsConfig#timeoutMs()}. Used by one thread.
  */
 public final class ClusterRuns implements AutoCloseable {
-    /** Age of a run's newest record below which a role is taken to be alive. */
+    /** Age of a run's newest record up to which a role counts as live. */
     public static final int RECENT_SECONDS = 30;
 
-    /** A topic that may hold a run's claim; before its name stands the run's prefix. */
+    /** Name of a topic that may hold a claim: the run's prefix, then {@code run}. */
     private static final Pattern CLAIM = Pattern.compile("(.+)run");
 
     private static final Pattern USUAL = Pattern.compile("millrace\\.[A-Za-z0-9._-]{1,140}\\.");
     private static final String EXPIRATION = "transactional.id.expiration.ms";
-    /** Offsets from the end of the log of versions, which usually hold the end of the chain: each has one record and one commit marker. */
+    /** Offsets to read back from the end of {@code policy-versions}; a version has a record and a commit marker. */
     private static final int TAIL = 20;
 
     private static final long PAUSE_MS = 50;
@@ -86,11 +86,11 @@ public final class ClusterRuns implements AutoCloseable {
     private final Optional<SchemaRegistry> registry;
 
     /**
-     * What a run holds on its cluster.
+     * Resources of a run on its cluster.
      *
-     * @param groups consumer groups, those included that record who owns a transactional id
-     * @param subjects under which a registry has its schemas
-     * @param others topics, groups and ids under the run's prefix that no role of a run makes
+     * @param groups consumer groups, including those that record the owner of a transactional id
+     * @param subjects of its schemas in the registry
+     * @param others topics, groups and ids under the run's prefix that no role creates
      */
     public record Holdings(
             NavigableSet<String> topics,
@@ -107,13 +107,13 @@ public final class ClusterRuns implements AutoCloseable {
     /**
      * A run on a cluster.
      *
-     * @param topics its topics' names
-     * @param claim what is recorded of it; empty if its claim is gone or cannot be read
-     * @param holdings what it holds
-     * @param signs why a role of it seems to be alive, a clause each
-     * @param newestVersion of its newest epoch's chain; empty if there is none, or no claim
-     * @param lastRecordMs time of its newest record; empty if its topics hold none
-     * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
+     * @param topics names of its topics
+     * @param claim empty if it is gone or unreadable
+     * @param holdings its resources
+     * @param signs evidence of live roles, a clause each
+     * @param newestVersion of its newest epoch's chain; empty without a version or claim
+     * @param lastRecordMs time of its newest record; empty without records
+     * @param bytes on the brokers' disks, all copies together; empty if unknown
      */
     public record ClusterRun(
             RunTopics topics,
@@ -123,7 +123,7 @@ public final class ClusterRuns implements AutoCloseable {
             OptionalLong newestVersion,
             OptionalLong lastRecordMs,
             OptionalLong bytes) {
-        /** The topics without which it cannot go on. */
+        /** Required topics that do not exist. */
         public List<String> missing() {
             return topics.required().stream()
                     .filter(topic -> !holdings.topics().contains(topic))
@@ -167,12 +167,12 @@ public final class ClusterRuns implements AutoCloseable {
     }
 
     /**
-     * A topic of a run as the cluster has it.
+     * A topic of a run on the cluster.
      *
-     * @param replicas of the partition that has fewest
-     * @param inSync replicas in sync of the partition that has fewest
-     * @param settings what a run depends on, and what else is set on the topic itself; empty if the client may not see it
-     * @param bytes on the brokers' disks, all copies together; empty if the cluster does not say
+     * @param replicas fewest of any partition
+     * @param inSync fewest in-sync replicas of any partition
+     * @param settings those a run depends on and those set on the topic; empty if the client may not see them
+     * @param bytes on the brokers' disks, all copies together; empty if unknown
      */
     public record RunTopic(
             String name,
@@ -223,17 +223,17 @@ public final class ClusterRuns implements AutoCloseable {
         return settings;
     }
 
-    /** The run under these topics, or its remains; its holdings are empty if there is nothing. */
+    /** The run with these topics, or its remains; without any, its holdings are empty. */
     public ClusterRun at(RunTopics topics) {
         return at(topics, look());
     }
 
     /**
-     * Deletes topics, consumer groups, settings of groups and schema subjects of a run; the topic of its claim comes last, so that
-     * a deletion that was cut short can be repeated. Transactional ids stay: Kafka has no request that deletes one.
+     * Deletes topics, consumer groups, settings of groups and schema subjects of a run. The topic of its claim comes last, so
+     * that an interrupted deletion can be repeated. Transactional ids stay: Kafka has no request to delete one.
      *
-     * @return what was deleted
-     * @throws LogSetupException if a role is alive, or the cluster refuses
+     * @return the deleted resources
+     * @throws LogSetupException if a role is live, or the cluster refuses
      */
     public Holdings delete(RunTopics topics) {
         ClusterRun run = at(topics);
@@ -255,8 +255,8 @@ public final class ClusterRuns implements AutoCloseable {
     }
 
     /**
-     * Asks every role of a run to stop in order, once. Those that follow the run's claim do, as all of this project's do; others have to be
-     * ended where they run.
+     * Writes the request to stop, which every role of Millrace follows. Programs that do not read the claim have to be stopped
+     * on their machines.
      *
      * @throws LogSetupException if there is no run under these topics, or the cluster refuses
      */
@@ -324,7 +324,7 @@ public final class ClusterRuns implements AutoCloseable {
         }
     }
 
-    /** Waits for a deletion; what was gone already is as good. */
+    /** Waits for a deletion; a resource that is already gone counts as deleted. */
     private void done(KafkaFuture<Void> deleted, String what, Class<? extends Throwable> gone) {
         try {
             calls.answer(deleted, what);
@@ -339,7 +339,7 @@ public final class ClusterRuns implements AutoCloseable {
         }
     }
 
-    /** A broker keeps the settings of a streams group beyond the group, so those of a group that is gone are looked for too. */
+    /** Deletes settings of groups, also of a deleted streams group, since a broker keeps them. */
     private void deleteGroupSettings(RunTopics topics, Set<String> groups) {
         List<ConfigResource> asked = Stream.concat(groups.stream(), Stream.of(topics.prefix() + "topology"))
                 .distinct()
@@ -514,7 +514,7 @@ public final class ClusterRuns implements AutoCloseable {
                                 && name.startsWith(other));
     }
 
-    /** Whether a topic, a group or an id is one of the run's: under its prefix stands the name of a topic or a role. */
+    /** Whether a topic, group or id belongs to the run: its prefix, then the name of a topic or role. */
     private static boolean isOwn(RunTopics topics, String name, Set<String> prefixes) {
         if (!isUnder(topics, name, prefixes)) {
             return false;

@@ -41,14 +41,14 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The partners of this process, one of each, and the clock that bounds waits for them. */
+/** The remote rewards and environments of this process, one client for each place, with a shared timer for timeouts. */
 final class Partners {
     private static final Map<RemotePlace, Partner> ASKED = new ConcurrentHashMap<>();
     private static final ScheduledThreadPoolExecutor CLOCK = clock();
 
     private Partners() {}
 
-    /** That of a place, over HTTP or a command. */
+    /** The client of a place, over HTTP or a command. */
     static Partner of(RemotePlace place) {
         return ASKED.computeIfAbsent(
                 place,
@@ -98,7 +98,7 @@ final class Partners {
         return true;
     }
 
-    /** A server that is asked by POST, a JSON object each way. The id of a question is also its header {@code Idempotency-Key}. */
+    /** HTTP client: POST, one JSON object each way, the id of the request also as header {@code Idempotency-Key}. */
     static final class HttpPartner implements Partner {
         private static final HttpClient CLIENT = HttpClient.newBuilder()
                 .version(HttpClient.Version.HTTP_1_1)
@@ -133,7 +133,7 @@ final class Partners {
             return call.answer;
         }
 
-        /** A question has its answer, or none: the next one's turn. */
+        /** Starts the next waiting call after one has ended. */
         private void next() {
             Call call;
             synchronized (this) {
@@ -282,7 +282,7 @@ final class Partners {
             }
         }
 
-        /** The bytes of an answer, up to a limit; what is longer is not read to its end. */
+        /** Body of an answer up to a limit; a longer one is not read to its end. */
         static final class BoundedBody implements BodySubscriber<byte[]> {
 
             /** The answer is longer than it may be. */
@@ -346,10 +346,10 @@ final class Partners {
     }
 
     /**
-     * The user's command in up to {@code concurrency} processes; JSON lines, one question at a time each. A process
-     * that dies, is late or answers garbage is replaced.
+     * The user's command in up to {@code concurrency} processes; JSON lines, one request at a time each. Replaces a process
+     * that dies, is late or sends garbage.
      *
-     * <p>An episode's questions go to the process that began it and end with it; other questions are retried.
+     * <p>Requests of an episode go to the process that began it and fail with it; other requests are retried.
      */
     static final class CommandPartner implements Partner {
         private static final long IDLE_MS = 30_000;
@@ -414,7 +414,7 @@ final class Partners {
                     "the process of " + place.shown() + " that played it has ended, and its episodes with it");
         }
 
-        /** The worker with the fewest episodes, another one where all have some and there may be more. */
+        /** The worker with the fewest episodes; a new one if all have some and {@code concurrency} allows it. */
         private Worker seatFor(String episode) {
             Worker least = workers.stream()
                     .min(Comparator.comparingInt(worker -> worker.episodes))
@@ -471,7 +471,7 @@ final class Partners {
                 }
             }
 
-            /** What to ask next; null where nobody has asked for so long that it ends. */
+            /** The next request; null after {@link #IDLE_MS} without a request or episode. */
             private @Nullable Asked next() {
                 synchronized (CommandPartner.this) {
                     long from = System.nanoTime();
@@ -543,7 +543,7 @@ final class Partners {
                 asked.answer.complete(answer);
             }
 
-            /** The process is of no use any more. A question that it may have acted on is not asked again, any other is. */
+            /** Replaces the process. Retries the request, unless the process may have acted on it. */
             private void replace(Asked asked, String why, Throwable cause) {
                 end();
                 boolean mayHaveActed = asked.question.episode() != null && !asked.question.begins();
@@ -759,7 +759,7 @@ final class Partners {
                 }
             }
 
-            /** Tells it the end of its input, and ends it if it does not end by itself. */
+            /** Closes its input, and kills it if it does not end. */
             void close() {
                 try {
                     process.getOutputStream().close();
@@ -774,7 +774,7 @@ final class Partners {
                 kill();
             }
 
-            /** Ends it, and then what it started: it must not go on because a command of its own has ended. */
+            /** Kills the process first, then its children, so that it does not continue after one of them. */
             void kill() {
                 List<ProcessHandle> started = process.descendants().toList();
                 process.destroyForcibly();

@@ -39,7 +39,7 @@ import org.jspecify.annotations.Nullable;
  * One response played by a remote environment: {@code reset} before the first token, {@code step} after each turn of
  * the policy, {@code state} if the token limit cut the response, {@code close} at the end.
  *
- * <p>Unlike other episodes its reward is not a function of the tokens: it is given turn by turn and recorded.
+ * <p>Unlike in other episodes the reward is not a function of the tokens: the environment gives it turn by turn.
  */
 final class RemoteEpisode implements Episode {
     private static final int PROTOCOL = 1;
@@ -174,7 +174,7 @@ final class RemoteEpisode implements Episode {
         return new VerifiedReward(sum, components).withTurnRewards(perTurn(response));
     }
 
-    /** Of a response that the limit has cut the environment is asked once more what it is worth as it stands. */
+    /** Requests the state, and with it the reward, of a response that the token limit cut. */
     @Override
     public Optional<CompletionStage<VerifiedReward>> verifyLater(Transcript response) {
         if (!isBegun) {
@@ -197,7 +197,7 @@ final class RemoteEpisode implements Episode {
         }));
     }
 
-    /** The rewards of its steps, each with the turn that it answered; none where it took no step. */
+    /** Rewards by turn; empty without a step. */
     private List<Double> perTurn(Transcript response) {
         List<Double> rewards = new ArrayList<>();
         int told = 0;
@@ -213,7 +213,7 @@ final class RemoteEpisode implements Episode {
         return rewards;
     }
 
-    /** What the policy has written of the turn under way. */
+    /** Text of the current turn. */
     private record Turn(Transcript response, int from) implements Transcript {
         @Override
         public int length() {
@@ -244,12 +244,12 @@ final class RemoteEpisode implements Episode {
     }
 
     /**
-     * What an environment says at the beginning, after a turn, or of its state.
+     * An answer of the environment to {@code reset}, {@code step} or {@code state}.
      *
-     * @param text for the policy to read, before it is framed; empty for nothing
-     * @param tokens for the policy to read as they are, in place of a text; null where there are none
-     * @param reward of this turn; of a state, of the episode so far
-     * @param hasReward whether it said one
+     * @param text for the policy, before framing; empty for none
+     * @param tokens for the policy instead of a text; null for none
+     * @param reward of this turn; in a state, of the episode so far
+     * @param hasReward whether it has a reward
      * @param components of the reward, by name
      * @param done whether the episode is over
      */
@@ -264,10 +264,10 @@ final class RemoteEpisode implements Episode {
                 Set.of("id", "rollout_id", "step", "text", "tokens", "reward", "reward_components", "done", "error");
 
         /**
-         * Reads it.
+         * Parses an answer.
          *
-         * @param step how many turns the environment has taken by now, which it must say too
-         * @throws PartnerException saying what is missing or wrong
+         * @param step number of turns so far, which the answer must repeat
+         * @throws PartnerException naming the missing or invalid field
          */
         static EpisodeAnswer read(ObjectNode answer, int step, String who) {
             PartnerJson.requireKnown(answer, KNOWN, who);
@@ -397,7 +397,7 @@ final class RemoteEpisode implements Episode {
             return session.begun;
         }
 
-        /** What the row of data has under {@code reset} goes along. */
+        /** Adds the data row's {@code reset} fields. */
         private static ObjectNode reset(String episode, JsonNode metadata) {
             ObjectNode reset = PartnerJson.object().put("type", "reset");
             ObjectNode data = reset.putObject("data");
@@ -427,7 +427,7 @@ final class RemoteEpisode implements Episode {
             next.connect();
         }
 
-        /** An observation as an answer in our own words. */
+        /** Converts an observation to an answer of our protocol. */
         private ObjectNode translated(ObjectNode message, int turns) {
             String type = message.path("type").asText();
             JsonNode data = message.path("data");

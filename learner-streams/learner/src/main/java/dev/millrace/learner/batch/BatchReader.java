@@ -43,12 +43,12 @@ import org.slf4j.LoggerFactory;
 /**
  * Reads the batches of one policy in order, each once.
  *
- * <p>Which batch is due follows from {@link ConsumedBatches}; the committed offset only says where to look for it. A batch that
- * was consumed is passed over, as is a copy of one; one that is ahead waits; what is none of this run goes to the dead letters.
- * Where the log has lost records, the reader says so, and looks for the due batch before the place that is lost.
+ * <p>{@link ConsumedBatches} decides which batch is due; the committed offset only tells where to search. The reader skips
+ * consumed batches and their copies, holds batches that are ahead, and makes dead letters of foreign records. If the log lost
+ * records, it raises an alarm and searches for the due batch before the gap.
  *
- * <p>The partition is assigned, not subscribed to: there is one learner, its transactional id fences every other, and
- * a restart then waits for no rebalance. Used by one thread, except {@link #wakeup()}.
+ * <p>The partition is assigned, not subscribed: the transactional id fences other learners, and a restart waits for no
+ * rebalance. Used by one thread, except {@link #wakeup()}.
  */
 public final class BatchReader implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(BatchReader.class);
@@ -61,7 +61,7 @@ public final class BatchReader implements AutoCloseable {
     private final LogConnection connection;
     private final LogReader log;
     private final TopicPartition partition;
-    /** The partition of the steps, for an alarm. */
+    /** Partition of the training log, as an alarm names it. */
     private final String trainingLog;
 
     private final Duration limit;
@@ -77,27 +77,27 @@ public final class BatchReader implements AutoCloseable {
     private final UnusableBatches unusable = new UnusableBatches(System::nanoTime);
 
     private BatchProgress progress;
-    /** Every record before this offset was read before, by this learner or an earlier one. */
+    /** This learner or an earlier one has read every record before this offset. */
     private long readBefore;
 
     private @Nullable ConsumerRecord<byte[], byte[]> current;
-    /** Whether all of the log was searched for what those that are ahead wait for. */
+    /** Whether the whole log was searched for the due batch while others are ahead. */
     private boolean isSearched;
 
     /**
-     * @param newest version
-     * @param limit of every question to the log
+     * @param newest newest version
+     * @param limit timeout of each request to the log
      */
     public BatchReader(LogConnection connection, PolicyVersion newest, Duration limit) {
         this(connection, newest, newest.getVersion(), limit);
     }
 
     /**
-     * Reads batches again that made versions which are there.
+     * Reads the batches of existing versions again.
      *
-     * @param from the version behind which to begin
-     * @param newest the newest that there is
-     * @param limit of every question to the log
+     * @param from version before the first batch
+     * @param newest newest version
+     * @param limit timeout of each request to the log
      */
     public static BatchReader again(
             LogConnection connection, PolicyVersion from, PolicyVersion newest, Duration limit) {
@@ -154,7 +154,7 @@ public final class BatchReader implements AutoCloseable {
                 log.consumer().committed(Set.of(partition), limit).get(partition));
     }
 
-    /** As whom to commit offsets. */
+    /** Group to commit offsets for. */
     public ConsumerGroupMetadata group() {
         return log.consumer().groupMetadata();
     }
@@ -164,7 +164,7 @@ public final class BatchReader implements AutoCloseable {
         return sequence.next();
     }
 
-    /** What was consumed when reading began. */
+    /** Batches consumed when reading began. */
     public ConsumedBatches consumed() {
         return consumed;
     }
@@ -174,14 +174,13 @@ public final class BatchReader implements AutoCloseable {
         return ahead.ids();
     }
 
-    /** Whether the due batch is known to have been consumed once, by a learner whose version of it the log has lost. */
+    /** Whether the due batch was consumed before, and the log lost its version. */
     public boolean isDueAgain() {
         return consumed.learntBefore().containsKey(due());
     }
 
     /**
-     * Whether somebody else has committed that batches are consumed which this reader still waits for; false where that cannot
-     * be asked now.
+     * Whether another learner has committed batches that this reader still waits for; false if the broker does not answer.
      */
     public boolean isOvertaken() {
         try {
@@ -213,7 +212,7 @@ public final class BatchReader implements AutoCloseable {
                 log.readUntil(() -> !polled.isEmpty(), ReadLimit.within(left), polled::add);
             } catch (WakeupException e) {
                 return Optional.empty();
-            } catch (OffsetOutOfRangeException e) { // the log lost its tail, or its head, while it was read
+            } catch (OffsetOutOfRangeException e) { // the log lost its tail or head meanwhile
                 seekDue(begin());
                 polled.clear();
             }
@@ -221,7 +220,7 @@ public final class BatchReader implements AutoCloseable {
         return Optional.empty();
     }
 
-    /** Whether the log has nothing more by now, and the due batch was not in it. */
+    /** Whether everything on the log was read without finding the due batch. */
     public boolean hasReadAll() {
         return polled.isEmpty() && isReadToItsEnd();
     }
@@ -230,7 +229,7 @@ public final class BatchReader implements AutoCloseable {
         return log.consumer().currentLag(partition).orElse(1) == 0;
     }
 
-    /** The due batch, where it does not come behind what was read: one that waited, or could not be trained on before. */
+    /** The due batch from those held: one that was ahead, or one to retry. */
     private Optional<IncomingBatch> waiting() {
         Optional<ConsumerRecord<byte[], byte[]>> early = ahead.take(sequence.next());
         if (early.isPresent()) {
@@ -358,8 +357,8 @@ public final class BatchReader implements AutoCloseable {
     }
 
     /**
-     * Sets aside the batch returned last, which cannot be trained on: another one with its id may come, and this one is
-     * retried from time to time.
+     * Sets aside the last returned batch, which cannot be trained on. It is retried at intervals, unless another batch with its
+     * id arrives.
      */
     public void setAside() {
         if (current != null) {
@@ -374,7 +373,7 @@ public final class BatchReader implements AutoCloseable {
         progress = batch.progress();
         letters.clear();
         trajectories.add(batch.batch());
-        connection.alarms().lower(TAIL_LOST, partition.toString()); // the lost records have arrived after all
+        connection.alarms().lower(TAIL_LOST, partition.toString()); // the due batch arrived
         connection.alarms().lower(REMOVED, partition.toString());
         connection.alarms().lower(TAIL_LOST, trainingLog);
         unusable.clear();
@@ -385,13 +384,13 @@ public final class BatchReader implements AutoCloseable {
         current = null;
     }
 
-    /** What lies before it is gone, or of an older epoch. */
+    /** First offset of the epoch that the log still holds. */
     private long begin() {
         return Math.max(
                 log.begin(partition, limit), connection.lineage().beginning(partition.topic(), partition.partition()));
     }
 
-    /** Goes to where the due batch is to be looked for: not behind the first batch that was not consumed. */
+    /** Seeks a position at or before the due batch. */
     private void seekDue(long begin) {
         long end = log.end(partition, limit);
         long from = readBefore;
@@ -414,7 +413,7 @@ public final class BatchReader implements AutoCloseable {
                     partition,
                     begin,
                     from);
-            if (begin - from > 1) { // more than the marker behind the last batch
+            if (begin - from > 1) { // more than a transaction marker
                 connection
                         .alarms()
                         .raise(
@@ -431,7 +430,7 @@ public final class BatchReader implements AutoCloseable {
         log.consumer().seek(partition, lookedBack(from, begin));
     }
 
-    /** An offset from which on the due batch lies, if it lies before {@code from} at all: that of a batch before it. */
+    /** Steps back from {@code from} until a batch up to the due one is found. */
     private long lookedBack(long from, long begin) {
         long start = from;
         for (long back = FIRST_LOOK_BACK; start > begin; back *= 4) {
@@ -462,12 +461,12 @@ public final class BatchReader implements AutoCloseable {
                 return Optional.of(batch);
             }
         } catch (MalformedRecordException | RefusedException e) {
-            return Optional.empty(); // refused when it is its turn
+            return Optional.empty(); // next() refuses it
         }
         return Optional.empty();
     }
 
-    /** Ends a {@link #poll} under way, or the next one; from any thread. */
+    /** Ends the current or next {@link #poll}; from any thread. */
     public void wakeup() {
         log.wakeup();
     }
@@ -478,12 +477,10 @@ public final class BatchReader implements AutoCloseable {
     }
 
     /**
-     * Batches that arrived before an earlier batch and wait for it: the earlier batch may have been sent again from the
-     * dead letters.
+     * Holds batches that arrived before an earlier batch, such as one redriven from the dead letters.
      *
-     * <p>A batch that many batches with lower ids follow is misplaced: no writer that counts its batches writes it
-     * there. A bounded number of bytes is held; batches beyond that are read again from the log when they are due. Not
-     * thread-safe.
+     * <p>A batch followed by more than {@value #MANY} batches with lower ids is misplaced. Holds at most {@value
+     * #CAPACITY_BYTES} bytes; batches beyond are read again from the log when due. Not thread-safe.
      */
     static final class AheadBatches {
         private static final int MANY = 8;
@@ -532,7 +529,7 @@ public final class BatchReader implements AutoCloseable {
                     .toList();
         }
 
-        /** A batch was consumed that lay at this offset: those that are out of place wait no longer. */
+        /** Records that the batch at this offset was consumed; removes misplaced batches. */
         void consumed(long offset) {
             for (Iterator<Waiting> all = byId.values().iterator(); all.hasNext(); ) {
                 Waiting waiting = all.next();
@@ -543,53 +540,50 @@ public final class BatchReader implements AutoCloseable {
             }
         }
 
-        /** Whether some are no longer held, so that the log must be searched for them; asked once for each time. */
+        /** Whether batches were evicted since the last call, so that the log must be searched. */
         boolean takeForgot() {
             boolean some = forgot;
             forgot = false;
             return some;
         }
 
-        /** The ids that wait, lowest first. */
+        /** Ids of the held batches, lowest first. */
         List<Long> ids() {
             return List.copyOf(byId.keySet());
         }
     }
 
     /**
-     * Decides where a batch stands: batch ids of a policy count from 0 without a gap, and a version is made by exactly one of
-     * them.
-     *
-     * <p>Not thread-safe.
+     * Order of a policy's batches: ids count from 0 without a gap, and each batch makes at most one version. Not thread-safe.
      */
     static final class BatchSequence {
         private final RunIdentity run;
         private long last;
 
-        /** Where a batch stands. */
+        /** Place of a batch in the order. */
         enum Place {
-            /** It is trained on now. */
+            /** Train on it now. */
             DUE,
-            /** It, or the batch that this is a copy of, was consumed before: it is passed over. */
+            /** Consumed before, or a copy: skip it. */
             KNOWN,
-            /** Batches before it are still to come. */
+            /** Earlier batches are missing: hold it. */
             AHEAD
         }
 
-        /** @param lastConsumed the last batch that was consumed; -1 if none was */
+        /** @param lastConsumed id of the last consumed batch; -1 for none */
         BatchSequence(RunIdentity run, long lastConsumed) {
             this.run = run;
             this.last = lastConsumed;
         }
 
-        /** @throws RefusedException if it belongs to another run, policy or epoch: it goes to the dead letters */
+        /** @throws RefusedException if it belongs to another run, policy or epoch */
         Place placeOf(LearnerBatch batch) throws RefusedException {
             requireOurs(batch);
             long id = batch.getBatchId();
             return id <= last ? Place.KNOWN : id == last + 1 ? Place.DUE : Place.AHEAD;
         }
 
-        /** The batch was consumed, and what it made is committed. */
+        /** Records a batch whose step is committed. */
         void consumed(long batchId) {
             if (batchId != last + 1) {
                 throw new IllegalStateException("batch " + batchId + " was trained on after batch " + last);
@@ -597,7 +591,7 @@ public final class BatchReader implements AutoCloseable {
             last = batchId;
         }
 
-        /** The batch that is due. */
+        /** Id of the due batch. */
         long next() {
             return last + 1;
         }
@@ -629,19 +623,19 @@ public final class BatchReader implements AutoCloseable {
     }
 
     /**
-     * Which trajectories the last batches had: a trajectory is in one batch only, so a batch that has one of another's is a
-     * copy of it under another id. Not thread-safe.
+     * Trajectories of the last {@value #BATCHES} batches. A batch that repeats one of them is a copy under another id. Not
+     * thread-safe.
      */
     static final class TrainedTrajectories {
         private static final int BATCHES = 256;
 
-        /** With the rollout, since where the topic has lost its end, another trajectory may lie at the same offset. */
+        /** Includes the rollout: after a lost tail another trajectory may have the same offset. */
         private record TrajectoryPlace(int partition, long offset, String rolloutId) {}
 
         private final Map<TrajectoryPlace, Long> batchOf = new HashMap<>();
         private final Deque<List<TrajectoryPlace>> byBatch = new ArrayDeque<>();
 
-        /** @throws RefusedException naming the batch that had one of its trajectories */
+        /** @throws RefusedException naming the batch that already has one of its trajectories */
         void requireNew(LearnerBatch batch) throws RefusedException {
             for (BatchEntry entry : batch.getEntries()) {
                 Long other = batchOf.get(place(entry));
@@ -671,8 +665,8 @@ public final class BatchReader implements AutoCloseable {
     }
 
     /**
-     * Records of the due batch that could not be trained on. Each is tried again from time to time, since what is away may have come
-     * back, until another record of the same id is trained on. Not thread-safe.
+     * Records of the due batch that could not be trained on, such as for a missing trajectory. Retried at intervals until one is
+     * trained on. Not thread-safe.
      */
     static final class UnusableBatches {
         private static final long RETRY_NANOS = 5_000_000_000L;
@@ -695,7 +689,7 @@ public final class BatchReader implements AutoCloseable {
             return records.isEmpty();
         }
 
-        /** The one to be tried again, which is none of them until it is added once more; empty if it is too early, or there is none. */
+        /** Removes and returns the next record to retry; empty if none is due. */
         Optional<ConsumerRecord<byte[], byte[]>> takeForRetry() {
             if (records.isEmpty() || nanoTime.getAsLong() - since <= RETRY_NANOS) {
                 return Optional.empty();
@@ -708,7 +702,6 @@ public final class BatchReader implements AutoCloseable {
             return records;
         }
 
-        /** None of them will be tried again. */
         void clear() {
             records.clear();
         }

@@ -49,9 +49,9 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Looks for what is inconsistent on the log of a run, in the epoch in which it is. Writes nothing and joins no group.
+ * Finds inconsistencies on the log of a run, in its current epoch. Writes nothing and joins no group.
  *
- * <p>The newest version is read whole, and where it cannot be, older ones until one can; of the batches every record is read.
+ * <p>Loads the newest version, or else the newest readable one, and reads every batch.
  */
 public final class RunExaminer {
     private final LogConnection connection;
@@ -66,7 +66,7 @@ public final class RunExaminer {
     private final BatchMembers members;
     private boolean hasLostFirstSteps;
 
-    /** @param patience how long to wait while nothing arrives */
+    /** @param patience longest wait without records */
     public RunExaminer(
             LogConnection connection,
             ClaimedRun claim,
@@ -83,9 +83,9 @@ public final class RunExaminer {
     }
 
     /**
-     * Looks; used once.
+     * Examines the run; call once.
      *
-     * @param openFor a transaction may be open for so long
+     * @param openFor age from which an open transaction is reported
      * @throws dev.millrace.log.scan.ScanException if the log cannot be read to its end
      */
     public Examined examine(Duration openFor) {
@@ -124,7 +124,7 @@ public final class RunExaminer {
         return new Examined(found, versions.good(), lost, open, outside);
     }
 
-    /** Only what is the last under its key: behind the others the learner has given the key back. */
+    /** Reports foreign manifests that are the last of their key; the learner has overwritten the others. */
     private void findForeign(Set<Long> offsets) {
         if (offsets.isEmpty()) {
             return;
@@ -259,7 +259,7 @@ public final class RunExaminer {
         }
     }
 
-    /** Whether the chain of versions and the training log tell the same story. */
+    /** Compares the chain of versions with the training log. */
     private void compareChain(LoadableVersions versions, WaysOut ways) {
         if (versions.tip().isEmpty()) {
             compareWithoutVersion(ways);
@@ -319,11 +319,11 @@ public final class RunExaminer {
         }
     }
 
-    /** Whether the batches that the learner is to train on next are there, and can be trained on. */
+    /** Checks that the due batches exist and can be trained on. */
     private final class DueBatches {
-        /** A batch and the marker of its transaction, at least. */
+        /** A batch and the marker of its transaction. */
         private static final int OFFSETS_OF_A_BATCH = 2;
-        /** Batches that may be lost in a row; an id further ahead is no batch of the run, and a list of those between would not end. */
+        /** Most batches lost in a row; a batch further ahead is foreign. */
         private static final long MOST_LOST = 100_000;
 
         private final CommittedOffsets offsets;
@@ -335,9 +335,9 @@ public final class RunExaminer {
         }
 
         /**
-         * The batches that are due and will not come, in order.
+         * The lost batches from the due one on, in order.
          *
-         * @param there topics of the run that exist
+         * @param there existing topics of the run
          */
         List<Long> lost(PolicyVersion tip, Set<String> there) {
             long due = past.due(tip);
@@ -380,8 +380,8 @@ public final class RunExaminer {
         }
 
         /**
-         * Whether a batch ahead of the due one does not belong to the run: it repeats rollouts of an earlier batch, or
-         * is further ahead than batches can be lost. The learner refuses it, so no batch needs to be given up for it.
+         * Whether a batch ahead of the due one is foreign: it repeats rollouts of an earlier batch, or is more than {@value
+         * #MOST_LOST} batches ahead. The learner refuses it, so no batch is skipped for it.
          */
         private boolean isStray(long due, long ahead) {
             Optional<String> why = ahead - due > MOST_LOST
@@ -401,8 +401,8 @@ public final class RunExaminer {
         }
 
         /**
-         * Batches that were deleted before the learner read them, and behind which none is left: told by what was to be in them. Fewer
-         * than there were, where that is not certain: what is missed then shows as soon as another batch comes.
+         * Batches deleted unread at the end of the log, inferred from the trajectories that no batch has. A lower bound: the next
+         * batch shows any others.
          */
         private List<Long> deletedUnread(long due) {
             Optional<OffsetRange> deleted = offsets.deletedUnread();
@@ -432,7 +432,7 @@ public final class RunExaminer {
             return lost;
         }
 
-        /** The due batch, and those right behind it, that are there and cannot be trained on. */
+        /** The due batch and its direct successors, as far as they exist and cannot be trained on. */
         private List<Long> unusable(long due) {
             Optional<String> why = members.whyUnusable(due);
             if (why.isEmpty()) {
@@ -458,7 +458,7 @@ public final class RunExaminer {
         }
     }
 
-    /** The ways out of what was found, each with what is lost by it. */
+    /** Ways out of an inconsistency, each with its cost. */
     static final class WaysOut {
         private final UnaryOperator<String> command;
         private final TrainingPast past;
@@ -466,9 +466,9 @@ public final class RunExaminer {
         private final OptionalLong goodVersion;
 
         /**
-         * @param command as a person can enter it, of its first words
-         * @param past whose steps a new epoch gives up
-         * @param goodVersion newest version that a new epoch can go on from; empty if there is none
+         * @param command completes the first words of a command for this run
+         * @param past steps that a new epoch discards
+         * @param goodVersion newest version that a new epoch can start from; empty if none
          */
         WaysOut(UnaryOperator<String> command, TrainingPast past, SamplingCost cost, OptionalLong goodVersion) {
             this.command = command;
@@ -477,12 +477,12 @@ public final class RunExaminer {
             this.goodVersion = goodVersion;
         }
 
-        /** The run mends it by itself, or somebody else has to act; nothing is lost. */
+        /** Nothing to do here: the run recovers, or a person outside acts. */
         static Way await(String does) {
             return new Way(Kind.WAIT, does, OptionalDouble.of(0), "");
         }
 
-        /** A new epoch from the newest version that one can go on from; empty without one. */
+        /** A new epoch from the newest loadable version; empty without one. */
         List<Way> newEpoch() {
             if (goodVersion.isEmpty()) {
                 return List.of();
@@ -496,7 +496,7 @@ public final class RunExaminer {
                     rollback(version)));
         }
 
-        /** To publish the first version of an epoch that was begun and has none; empty where it cannot be read. */
+        /** Publishes the missing first version of an epoch; empty if its source cannot be read. */
         List<Way> firstOfEpoch(long version) {
             return goodVersion.isEmpty()
                     ? List.of()
@@ -512,7 +512,7 @@ public final class RunExaminer {
             return command.apply("rollback --to-version " + version);
         }
 
-        /** @param lost batches, in order, at least one */
+        /** @param lost at least one batch, in order */
         Way skip(List<Long> lost) {
             long last = lost.get(lost.size() - 1);
             return new Way(
@@ -628,20 +628,19 @@ public final class RunExaminer {
     }
 
     /**
-     * Which versions of the policy a run can go on from. The newest is read whole, and where it cannot be, older ones until one can.
+     * Versions that a run can resume from. Loads the newest, or else older ones until one loads.
      *
-     * @param tip the newest manifest of the epoch; empty without one
-     * @param good newest version that can be gone on from; empty if none was found
-     * @param unreadable why the newest version cannot be gone on from; empty if it can
+     * @param tip newest manifest of the epoch; empty without one
+     * @param good newest version that loads; empty if none does
+     * @param unreadable why the newest version does not load; empty if it does
      */
     record LoadableVersions(Optional<PolicyVersion> tip, OptionalLong good, String unreadable) {
-        /** Where there are no versions at all. */
         static final LoadableVersions NONE = new LoadableVersions(Optional.empty(), OptionalLong.empty(), "");
 
-        /** Older versions that are tried where the newest cannot be read. */
+        /** Most older versions tried. */
         private static final int MOST_TRIED = 32;
 
-        /** @param onForeign told the offset of each record that does not extend the run's chain, on another thread */
+        /** @param onForeign receives the offset of each record off the chain, on another thread */
         static LoadableVersions read(LogConnection connection, WeightsConfig weights, LongConsumer onForeign) {
             Optional<PolicyVersion> tip;
             OptionalLong good = OptionalLong.empty();
@@ -682,7 +681,7 @@ public final class RunExaminer {
             return new LoadableVersions(tip, good, unreadable);
         }
 
-        /** Why the weights of a version between checkpoints cannot be had; empty if they can, and of a checkpoint, which is read anyway. */
+        /** Why the weights of a version between checkpoints do not load; empty if they do, and for a checkpoint. */
         private static String whyNotLoaded(PolicyFeed feed, PolicyVersion version) {
             if (!Checkpoints.is(version)) {
                 try {

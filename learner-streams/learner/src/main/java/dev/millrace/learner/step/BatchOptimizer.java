@@ -90,9 +90,9 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * The same, which may train an adapter.
+     * Compiles the graphs, of an adapter if configured.
      *
-     * @param lora what it begins with; empty where the weights themselves are trained
+     * @param lora initial adapter; empty to train the weights themselves
      */
     public BatchOptimizer(
             Engine engine, DecoderShape shape, Optional<LoraStart> lora, StepConfig config, Algorithm algorithm) {
@@ -105,7 +105,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 Math.min(config.shards(), Runtime.getRuntime().availableProcessors()));
     }
 
-    /** @param threads that work on the shards; the same bits with any number of them */
+    /** @param threads for the shards; their number does not change the bits */
     BatchOptimizer(
             Engine engine,
             DecoderShape shape,
@@ -161,11 +161,10 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * A version's weights as this trains them: as they are, or, where adapters are trained and they have none yet, with a first one, which changes
-     * nothing.
+     * Returns the weights to train; adds an initial adapter, which changes no output, if one is configured and missing.
      *
-     * @param weights whose memory becomes the result's
-     * @throws IllegalArgumentException if they have another adapter than is trained
+     * @param weights shared with the result
+     * @throws IllegalArgumentException if they have another adapter than the configured one
      */
     public Weights trainable(Weights weights) {
         Optional<LoraShape> has = weights.adapter().map(LoraAdapter::shape);
@@ -180,31 +179,31 @@ public final class BatchOptimizer implements AutoCloseable {
                 : weights;
     }
 
-    /** The adapters that are trained; empty where the weights themselves are. */
+    /** Shape of the trained adapter; empty if the weights themselves are trained. */
     public Optional<LoraShape> adapters() {
         return lora.map(LoraStart::shape);
     }
 
     /**
-     * The version of the run whose weights {@link #useReference} must be given before the first batch; empty if none.
+     * Version whose weights must be passed to {@link #useReference} before the first batch; empty if none.
      */
     public OptionalLong referenceVersion() {
         return references.version();
     }
 
-    /** Keeps the reference policy's weights, which must not change from now on. */
+    /** Sets the reference policy. Keeps the weights, which must not change afterwards. */
     public void useReference(Weights weights) {
         references.keep(weights);
     }
 
     /**
-     * Trains on a batch. One without a trained token is starved and changes nothing, the optimiser's step count
-     * included; so is one about which a stage cannot decide at this version.
+     * Trains on a batch. A batch without a trained token, or on which a stage fails, is starved and changes nothing, not even
+     * the optimiser's step count.
      *
-     * @param version  the version that the weights are; staleness is counted from it
-     * @param controls what the controls remember with that version
+     * @param version  version of the weights; staleness counts from it
+     * @param controls state of the controls at that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
-     * @throws InconsistentBatchException if the model cannot take a member, a member is newer than the version, or it lacks the
+     * @throws InconsistentBatchException if a member does not fit the model, is newer than the version, or lacks the
      *     reference's log-probs
      * @throws java.util.concurrent.CancellationException after {@link #cancel()}
      */
@@ -234,6 +233,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 });
                 remembered = guard.state();
                 explainedVariance(start).ifPresent(share -> means.once(StepMetric.EXPLAINED_VARIANCE, share));
+                // the ESS scales the step (vcpo.Ess)
                 double scale = start.decision().decided().stepScale() * guard.scale();
                 if (algorithm.routingReplay() == RoutingReplay.LEARNER) {
                     members.replay(shards.route(weights, members, trained, means));
@@ -332,7 +332,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 e);
     }
 
-    /** Overwrites the gradients; what the controls remember after it. */
+    /** Overwrites the gradients; returns the new state of the controls. */
     private ControlState differentiate(
             TrainingBatch batch,
             Minibatch minibatch,
@@ -368,7 +368,7 @@ public final class BatchOptimizer implements AutoCloseable {
         }
     }
 
-    /** What one update's loss was made of. Means are over trained tokens, log-probs those of the policy before the update. */
+    /** Records the parts of an update's loss: means over trained tokens, with log-probs before the update. */
     private void reportLoss(
             TrainingBatch batch,
             Minibatch minibatch,
@@ -450,11 +450,10 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * Returns the gradient that a step on this batch would begin with: of the loss over all members at once, ignoring
-     * minibatches, before clipping and learning rate. Changes no state. It costs the batch's gradient twice, the second
-     * time sequence by sequence.
+     * Returns the gradient of the loss over all members at once, without minibatches, clipping or learning rate. Changes no
+     * state. Costs two backward passes, the second one sequence by sequence.
      *
-     * @param optimizerSteps steps taken before; an objective may depend on it
+     * @param optimizerSteps optimiser steps taken before; an objective may depend on it
      * @throws NonFiniteStepException if a log-prob is not finite
      */
     public BatchGradient gradient(
@@ -518,19 +517,19 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * Declares that the trained weights differ from the version that trajectories know by the same number. Log-probs
-     * recorded under that version then do not apply, and every member is scored. Never the case in a learner.
+     * Sets whether the weights differ from the recorded version of the same number, as in a replay. Every member is then
+     * scored again, since recorded log-probs do not apply.
      */
     public void departFromRecord(boolean departed) {
         starts.departFromRecord(departed);
     }
 
-    /** Has somebody told of every part of a step that is done, by the thread that trains. */
+    /** Sets a listener that the training thread calls after each part of a step. */
     public void onProgress(Runnable listener) {
         shards.onProgress(listener);
     }
 
-    /** Gives up the batch being trained on, and every later one; from any thread. */
+    /** Aborts the current batch and every later one; from any thread. */
     public void cancel() {
         shards.cancel();
     }
@@ -588,9 +587,9 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * What an update's gradient is made with: a coefficient for every log-prob, every entropy and every value.
+     * Coefficients of an update's gradient: one per log-prob, entropy and value.
      *
-     * @param result of the objective; at stand-ins for the current log-probs where the loss is linear in them
+     * @param result of the objective; at stand-in log-probs if the loss is linear in them
      * @param kl     divergence from the reference in the loss; null without one
      * @param value  loss of the critic; null without one
      */
@@ -606,14 +605,14 @@ public final class BatchOptimizer implements AutoCloseable {
             float[] valueCoefficients) {}
 
     /**
-     * What the weights before an update say of its tokens.
+     * Outputs of the weights before an update.
      *
-     * @param logProbs stand-ins where the update does not need them
+     * @param logProbs stand-ins if the update does not need them
      * @param values null without a critic
      */
     private record Current(float[] logProbs, float @Nullable [] values) {}
 
-    /** Those of an update from these weights; counts what the forward pass took, if one is needed. */
+    /** Coefficients of an update from these weights; runs a forward pass if needed. */
     private Coefficients coefficients(
             TrainingBatch batch,
             Minibatch minibatch,
@@ -646,7 +645,7 @@ public final class BatchOptimizer implements AutoCloseable {
                 valueCoefficients(layout, value));
     }
 
-    /** Those of the step's start serve the first update, whose weights they are of. */
+    /** Reuses the outputs at step start for the first update. */
     private Current current(Minibatch minibatch, Weights weights, StepMetricsTally means) {
         boolean isFirst = means.updates() == 1;
         // for an objective linear in the log-probs any finite ones give the coefficients, and the real ones come out of
@@ -706,11 +705,11 @@ public final class BatchOptimizer implements AutoCloseable {
         return coefficients;
     }
 
-    /** Refuses a step that made something NaN or infinite, naming the tensor and the element. */
+    /** Refuses a step with a NaN or infinite result, naming tensor and element. */
     static final class FiniteStep {
         private FiniteStep() {}
 
-        /** Where a gradient whose norm is not finite has its first such element. */
+        /** Names the first non-finite element of a gradient whose norm is not finite. */
         static String firstNonFinite(Gradients gradients, double norm) {
             for (TensorSpec spec : gradients.specs()) {
                 FloatBuffer gradient = gradients.tensor(spec.name());
@@ -723,7 +722,7 @@ public final class BatchOptimizer implements AutoCloseable {
             return "the norm of the gradient is " + norm + ", although every element is finite";
         }
 
-        /** Moments too: an infinite second moment would freeze its weight for good, and no weight would show it. */
+        /** Checks moments too: an infinite second moment freezes its weight unnoticed. */
         static void require(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
             if (weights.adapter().isPresent()) {
                 require(batch, weights.trained().tensors(), "");
@@ -811,7 +810,7 @@ public final class BatchOptimizer implements AutoCloseable {
             return objective.weightsCompare().isPresent() ? input.withWeights(weights) : input;
         }
 
-        /** How much of the gradient is noise, under the weights in force. */
+        /** Noise of the gradient, under the weights in force. */
         GradientPower power(GradientShards.Scores scores) {
             return GradientPower.of(
                     layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, weights, OptionalDouble.empty());
@@ -825,10 +824,10 @@ public final class BatchOptimizer implements AutoCloseable {
                     layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, ones, OptionalDouble.empty());
         }
 
-        /** What the loss of this minibatch is divided by. */
+        /** Divisors of this minibatch's loss. */
         UpdateFacts facts(LossAggregation aggregation, long optimizerSteps, ControlState controls) {
             StepDecision decision = start.decision();
-            // with several minibatches each gets its share of what the second-moment mask took
+            // each minibatch gets its share of the tokens that the second-moment mask took
             long before = Math.round((double) decision.tokensBeforeMomentMask()
                     * layout.trainedTokens()
                     / decision.left().trainedTokens());
@@ -837,24 +836,24 @@ public final class BatchOptimizer implements AutoCloseable {
                     aggregation, whole, Math.max(Math.round(whole.tokens()), before), optimizerSteps, controls);
         }
 
-        /** Log-probs of the step's starting weights, if all of them were computed; else null. */
+        /** Log-probs at step start; null unless all were computed. */
         float @Nullable [] startLogProbs() {
             CurrentLogProbs current = start.current();
             return current != null && current.all() ? sequences.pick(current.values()) : null;
         }
 
-        /** Values of the step's starting weights, if they were computed; else null. */
+        /** Values at step start; null unless computed. */
         float @Nullable [] startValues() {
             return start.current() == null ? null : oldValues();
         }
 
-        /** Values that clipping is around; null without a critic. */
+        /** Values that the clip is centred on; null without a critic. */
         float @Nullable [] oldValues() {
             float[] values = start.values();
             return values == null ? null : sequences.pick(values);
         }
 
-        /** What values are fitted to; null where there is nothing. */
+        /** Targets of the values; null without a critic. */
         float @Nullable [] returns() {
             return start.decision().decided().returns().map(sequences::pick).orElse(null);
         }

@@ -49,10 +49,10 @@ import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Gathers trajectories into groups and groups into batches.
+ * Assembles trajectories into groups and groups into batches.
  *
- * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. The decisions are
- * {@link GroupDecision}, {@link VersionHistory}, {@link BatchQueue} and {@link BatchCutter}; this carries them out.
+ * <p>Each trajectory leaves exactly once: in a batch, as an outcome, or as a dead letter. {@link GroupDecision}, {@link
+ * VersionHistory}, {@link BatchQueue} and {@link BatchCutter} decide; this class applies their decisions.
  */
 public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** Name of the store. */
@@ -67,22 +67,22 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     private final MemberVectors vectors;
     private final VersionHistory versions;
     private final ClosedGroups closed;
-    /** In the order in which they began. */
+    /** By time of their first member. */
     private final Map<String, Group> open = new LinkedHashMap<>();
 
     private final BatchQueue queue;
     private final BatchCutter cutter;
     private final Optional<AssemblyMemory> memory;
     private final int partition;
-    /** Groups about which something was decided: what a wait for members makes progress by. */
+    /** Number of groups decided; the progress of a wait for members. */
     private long decided;
 
     private long lastOffset;
     private Map<String, MemberPlace> lost;
-    /** The newest time that a record has shown. */
+    /** Largest record timestamp so far. */
     private long streamTimeMs;
 
-    /** @param trajectories reads trajectories again */
+    /** @param trajectories decodes trajectories that are fetched again */
     public AssemblyTask(
             TopologyConfig config,
             Algorithm algorithm,
@@ -125,7 +125,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         restore(members);
     }
 
-    /** Members that are in no batch yet and whose trajectories the log holds, in the order of their offsets, with when they came. */
+    /** Members without a batch whose trajectories the log still holds, in offset order, with their arrival times. */
     private Map<Member, Long> restoreMembers() {
         Map<Member, Long> members = new LinkedHashMap<>();
         long[] offsets =
@@ -283,7 +283,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         decide(group, streamTimeMs);
     }
 
-    /** Handles all effects of passed time; true if groups were overdue. */
+    /** Applies deadlines and retention; true if a group was overdue. */
     private boolean settle(long decidedAtMs) {
         lost.forEach((rolloutId, place) -> {
             store.members.delete(rolloutId);
@@ -301,7 +301,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         List<Group> overdue = new ArrayList<>();
         for (Group group : open.values()) {
             if (clock.nowMs() - group.sinceMs() < config.deadlineMs()) {
-                break; // those behind it began later
+                break; // later groups are younger
             }
             overdue.add(group);
         }
@@ -309,7 +309,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         return !overdue.isEmpty();
     }
 
-    /** A version that complete groups may have waited for has come. */
+    /** Decides complete groups again after a new version. */
     private void decideComplete(long decidedAtMs) {
         for (Group group : List.copyOf(open.values())) {
             if (group.isComplete()) {
@@ -385,7 +385,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         }
     }
 
-    /** True if another group is waited for now, or none any more. */
+    /** True if the group that the queue waits for has changed. */
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
         cutter.cut(
@@ -397,7 +397,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         return advanced;
     }
 
-    /** @throws IllegalStateException if the log would not take the batch */
+    /** @throws IllegalStateException if the batch is too large for the log */
     private void take(LearnerBatch batch) {
         String topic = context.topics().batches();
         byte[] bytes = batches.serialize(topic, batch);
@@ -439,11 +439,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         vectors.drop(member);
     }
 
-    /** Groups that were closed short, so that members who come later are known to be late. Confined to one task. */
+    /** Groups that were closed short, to recognize late members. Confined to one task. */
     static final class ClosedGroups {
         private final AssemblyStore store;
         private final long retentionMs;
-        /** In the order in which they were closed. */
+        /** In closing order. */
         private final Map<String, Long> closedMs = new LinkedHashMap<>();
 
         ClosedGroups(AssemblyStore store, long retentionMs) {
@@ -463,7 +463,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             store.closed.put(groupId, nowMs);
         }
 
-        /** When the newest was closed; 0 if there is none. */
+        /** Newest closing time; 0 if empty. */
         long newestMs() {
             return closedMs.values().stream().mapToLong(Long::longValue).max().orElse(0);
         }
@@ -484,24 +484,22 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     }
 
     /**
-     * What becomes of a group now.
-     *
-     * <p>Pure: the group, the time and the configuration go in, the decision comes out.
+     * Decides about a group. A pure function of group, time, configuration and versions.
      */
     enum GroupDecision {
         /** It waits for more members. */
         WAIT,
         /** It can be batched. */
         READY,
-        /** Some members name versions that were never published: these leave, and it is decided again about the rest. */
+        /** Drop members that name unpublished versions, then decide again about the rest. */
         DROP_UNKNOWN_VERSIONS,
-        /** It is short, and too short to be trained on. */
+        /** It has fewer than {@code min_size} members after the deadline. */
         DROP_SHORT,
-        /** Its rewards are all equal and such groups are not wanted. */
+        /** Its rewards are equal and {@code zero_variance} is not {@code keep}. */
         DROP_ZERO_VARIANCE;
 
         /**
-         * @param nowMs now, on the clock of the group's start
+         * @param nowMs current time of the activity clock
          * @param versions all versions published so far
          */
         static GroupDecision of(Group group, long nowMs, GroupsConfig config, VersionHistory versions) {
@@ -524,8 +522,8 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /**
      * Cuts batches from the queue while it holds enough and the learner can take more.
      *
-     * <p>Drops groups whose tokens are all stale. Groups with nothing to train on go along with the next ones. If a stage
-     * fails on a batch, its groups leave, and the next batch takes its number. Confined to one task.
+     * <p>Drops groups whose tokens are all too stale ({@link OutcomeReason#STALE}). Groups without trainable tokens join the
+     * next batch. If a stage fails on a batch, its groups leave, and the next batch takes its number. Confined to one task.
      */
     final class BatchCutter {
         private final BatchConfig config;
@@ -533,16 +531,16 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         private final BatchMaker maker;
         private final SeenOrdinals ordinals;
         private long nextBatchId;
-        /** Rollouts that have left as stale since a batch was cut last, and behind which version the last of them was. */
+        /** Rollouts dropped as stale since the last batch, and the version that the last one was behind. */
         private long staleSinceBatch;
 
         private long staleBehind;
-        /** Whether it is known which batch is the first: in a later epoch the first version says so. */
+        /** Whether the first batch id is known; in a later epoch the first version tells it. */
         private boolean isBegun;
 
         /**
-         * @param maxVersions limit on staleness, for a sentence
-         * @param isBegun whether batches count from where the store says; otherwise nothing is cut before {@link #begin}
+         * @param maxVersions limit on staleness
+         * @param isBegun whether the store has the next batch id; otherwise nothing is cut before {@link #begin}
          */
         BatchCutter(BatchConfig config, long maxVersions, BatchMaker maker, boolean isBegun) {
             this.isBegun = isBegun;
@@ -553,7 +551,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             this.ordinals = new SeenOrdinals(isBegun && nextBatchId == 0);
         }
 
-        /** Batches count on from this one, which made the version that the epoch begins with; called again it does nothing. */
+        /** Continues after the batch of the epoch's first version. Idempotent. */
         void begin(long lastBatchId) {
             if (!isBegun) {
                 memory.ifPresent(kept -> kept.begin(lastBatchId));
@@ -563,19 +561,19 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             }
         }
 
-        /** Below which all batches were made: nobody can have consumed a later one. All numbers are, until it is known which is the first. */
+        /** Number of batches cut, which bounds the batches consumed; unbounded until {@link #begin}. */
         long batches() {
             return isBegun ? nextBatchId : Long.MAX_VALUE;
         }
 
         /**
-         * Cuts what can be cut.
+         * Cuts as many batches as possible.
          *
-         * @param open members of groups that are not ready, for comparison
-         * @param out takes batches
-         * @param leave takes groups that leave, with a sentence
-         * @param batched takes groups that are in a batch now
-         * @param failed takes a sentence about a batch that is given up
+         * @param open groups that are not ready
+         * @param out receives batches
+         * @param leave receives dropped groups, with a sentence
+         * @param batched receives the groups of each batch
+         * @param failed receives the reason of a failed batch
          */
         void cut(
                 Collection<Group> open,
@@ -670,9 +668,9 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         }
 
         /**
-         * True if cutting now would strand an older group that is on its way and that no later batch could accept. A
-         * request without any arrival yet is assumed to be as old as the oldest version in these groups. The cutter waits
-         * for it while the learner has other batches, which costs nothing. After that the staleness limit may drop it.
+         * True if cutting now would strand an older group in flight that no later batch could accept. A request without any
+         * arrival is assumed to be as old as the oldest version in these groups. The cutter waits for it while the learner has
+         * other batches, which costs nothing. After that the staleness limit may drop it.
          */
         private boolean wouldOvertake(List<Group> groups, Collection<Group> open, long lastChance) {
             if (config.order() != Order.COMPLETION) {

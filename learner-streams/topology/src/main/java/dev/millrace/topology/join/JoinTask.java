@@ -63,13 +63,13 @@ import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 
 /**
- * Brings every rollout together with its partners, or says why it cannot.
+ * Joins each rollout with its partners: score, reward, reference score, teacher score, as configured.
  *
- * <p>Each rollout that arrives leaves exactly once: as a trajectory, as an outcome, or as a dead letter. The decisions
- * are {@link RolloutDecision}, {@link FoundPartner}, {@link PartnerDecision} and {@link PairCheck}; this carries them out.
+ * <p>Each rollout leaves exactly once: as a trajectory, as an outcome, or as a dead letter. {@link RolloutDecision}, {@link
+ * FoundPartner}, {@link PartnerDecision} and {@link PairCheck} decide; this class applies their decisions.
  *
- * <p>Whether a partner fits is asked as soon as it meets its rollout, so that another can come in its place. Whether it
- * has what it was asked for is looked at when all are there, so that the outcome does not depend on who came last.
+ * <p>A partner is checked against its rollout as soon as they meet, so that another one can replace it. Missing values are
+ * checked when all partners are there, so the outcome does not depend on their order.
  */
 public final class JoinTask implements DecisionTask<Arrival> {
     /** Names of the stores. */
@@ -82,12 +82,12 @@ public final class JoinTask implements DecisionTask<Arrival> {
 
     private final JoinConfig config;
     private final Algorithm algorithm;
-    /** What the algorithm's stages read of a rollout. */
+    /** Inputs of the algorithm's stages. */
     private final Set<StageInput> inputs;
 
     private final RunContext context;
     private final Map<JoinSide, RecordReader<Arrival>> readers;
-    /** Those whom a rollout waits for, in the order in which they are named if they do not come. */
+    /** Kinds that a rollout waits for; the first missing one names the outcome. */
     private final Set<JoinSide> partners;
 
     private final RecordFetcher fetcher;
@@ -96,7 +96,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
     private final ActivityClock clock;
     private final TaskRecords records;
     private final Serializer<Trajectory> trajectories;
-    /** The newest time that a record has shown. */
+    /** Largest record timestamp so far. */
     private long streamTimeMs;
 
     private long reportedPending;
@@ -107,7 +107,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
     /** By kind, the arrival time of the newest record on the activity clock. */
     private final Map<JoinSide, Long> newestMs = new EnumMap<>(JoinSide.class);
 
-    /** @param readers read each kind again that is joined: rollouts, and the partners that are configured */
+    /** @param readers decode records that are fetched again, for rollouts and each configured kind of partner */
     public JoinTask(
             JoinConfig config,
             Algorithm algorithm,
@@ -181,7 +181,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
     }
 
-    /** A rollout meets the partners that came before it, and leaves, or waits for the rest. */
+    /** Joins a rollout with the partners that arrived before it; it leaves or waits for the rest. */
     private void joinPending(RolloutArrival rollout, DeduplicationEntry group) {
         PendingJoin pendingJoin = new PendingJoin(rollout);
         Optional<JoinSide> left = Optional.empty();
@@ -205,7 +205,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 }
                 case NOT_YET -> {
                     group.forgetPartner(
-                            kind, rollout.name().sampleIndex()); // one of its first coming, if it was redriven
+                            kind, rollout.name().sampleIndex()); // the partner of a redriven rollout's first record
                     yield false;
                 }
             };
@@ -226,7 +226,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
     }
 
-    /** A partner that waits joins the pendingJoin; false if it had to leave. */
+    /** Adds a waiting partner to the join; false if it was dropped. */
     private boolean join(PendingJoin pendingJoin, PendingRecord waiting, DeduplicationEntry group) {
         RolloutArrival rollout = pendingJoin.rollout();
         Optional<Arrival> payload = pending.payload(waiting);
@@ -316,7 +316,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 if (waiting.isEmpty()) {
                     return Optional.empty();
                 }
-                // a partner that the log has lost since it met its rollout: the deadline will say that it is missing
+                // the log deleted a partner that had arrived: the deadline reports it as missing
                 Optional<Arrival> payload = pending.payload(waiting.get());
                 if (payload.isEmpty()) {
                     return Optional.empty();
@@ -338,7 +338,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
     }
 
-    /** All partners are there and fit: the rollout leaves as a trajectory, or with the reason why it cannot be one. */
+    /** Emits the trajectory of a complete join, or the outcome if a partner lacks its values. */
     private void complete(PendingJoin join) {
         left++;
         for (PartnerArrival partner : join.partners()) {
@@ -387,7 +387,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 topic,
                 join.rollout().name().groupId(),
                 bytes,
-                RecordTimestampExtractor.header(join.completeMs())); // dated as the last of them
+                RecordTimestampExtractor.header(join.completeMs())); // the latest of their timestamps
     }
 
     /** Whether a score lacks only its old log-probs, and the configuration continues without them. */
@@ -405,12 +405,10 @@ public final class JoinTask implements DecisionTask<Arrival> {
         return new LogCoordinates(kind.topic(context.topics()), partition, offset);
     }
 
-    /** What has just arrived leaves. */
     private void leave(OutcomeReason reason, Arrival arrival, long decidedAtMs, String detail) {
         leave(reason, PendingRecord.of(arrival, 0), decidedAtMs, detail);
     }
 
-    /** What waited leaves. */
     private void leave(OutcomeReason reason, PendingRecord waiting, long decidedAtMs, String detail) {
         records.leave(
                 reason,
@@ -426,7 +424,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         records.refuse(arrival.raw(), at(arrival), arrival.name().rolloutId(), refusal);
     }
 
-    /** The arrivals of one kind that the log still holds, of these in the order of their offsets. */
+    /** Fetches waiting records of one kind again, in offset order; leaves out those that the log has deleted. */
     private List<Arrival> readAgain(JoinSide kind, List<PendingRecord> waiting) {
         TopicPartition source = new TopicPartition(kind.topic(context.topics()), partition);
         RecordReader<Arrival> reader = Objects.requireNonNull(readers.get(kind), kind::name);
@@ -437,7 +435,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             while (waiting.get(at).offset() != record.offset()) {
                 at++;
             }
-            // the timestamp it first came with: an invalid one was replaced then
+            // the timestamp of its first arrival, where an invalid one was replaced
             Record<byte[], byte[]> raw =
                     new Record<>(record.key(), record.value(), waiting.get(at).timestampMs(), record.headers());
             try {
@@ -460,7 +458,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         leave(partner.kind().orphan(), partner, streamTimeMs, detail);
     }
 
-    /** Partners that have met their rollout leave with it: what becomes of it accounts for them. */
+    /** Removes the partners of a rollout that leaves; its outcome accounts for them. */
     private void dropPartners(String rolloutId) {
         for (JoinSide kind : partners) {
             pending.find(kind, rolloutId).ifPresent(pending::remove);
@@ -500,7 +498,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         return afterMs + " ms of activity: it waited " + (clock.nowMs() - waiting.sinceMs()) + " ms";
     }
 
-    /** Drops those of a kind that have waited for too long, and says so of each. */
+    /** Drops the records of a kind that have waited too long, and reports each. */
     private void overdue(JoinSide kind, long afterMs, Consumer<PendingRecord> say) {
         Optional<PendingRecord> oldest = pending.oldest(kind);
         while (oldest.isPresent() && clock.nowMs() - oldest.get().sinceMs() >= afterMs) {
@@ -552,18 +550,16 @@ public final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /**
-     * What a rollout that has just been taken finds of one of its partners.
-     *
-     * <p>Pure: what is remembered goes in, the decision comes out.
+     * State of one partner when its rollout arrives. A pure function.
      */
     enum FoundPartner {
-        /** It waits. */
+        /** The partner waits. */
         WAITS,
-        /** One waits under its name, but for another record of it, which did not last: that one leaves. */
+        /** A partner of another record of this rollout waits; drop it. */
         OF_ANOTHER_RECORD,
-        /** It has left without the rollout, so none will come. */
+        /** The partner left without the rollout. */
         HAS_LEFT,
-        /** It has not come yet, or was of the first coming of a rollout that was refused then and is redriven now. */
+        /** The partner has not arrived, or belonged to the refused record of a redriven rollout. */
         NOT_YET;
 
         static FoundPartner of(
@@ -576,11 +572,11 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
     }
 
-    /** Whether a partner fits the rollout it names; both hold what they claim on their own. Pure. */
+    /** Checks whether a valid partner fits its valid rollout. A pure function. */
     static final class PairCheck {
         private PairCheck() {}
 
-        /** @throws RefusedException of the partner, naming what does not fit */
+        /** @throws RefusedException naming the field that does not fit */
         static void requireFit(Rollout rollout, PartnerArrival partner) throws RefusedException {
             if (partner instanceof ScoreArrival score) {
                 requireFit(rollout, score.score());
@@ -589,7 +585,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             }
         }
 
-        /** Its credit must be of the rollout's turns and tokens; a reward without is of any rollout. */
+        /** The credit must have the rollout's turns and tokens; a reward without credit fits any rollout. */
         private static void requireFit(Rollout rollout, Reward reward) throws RefusedException {
             try {
                 CreditCheck.require(
@@ -684,20 +680,18 @@ public final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /**
-     * What to do with a partner of a rollout that has just arrived.
-     *
-     * <p>Pure: what is remembered goes in, the decision comes out.
+     * Decides about an arriving partner. A pure function.
      */
     enum PartnerDecision {
-        /** The sample has one of this kind already. */
+        /** The sample already has a partner of this kind. */
         DUPLICATE,
-        /** It is about a record that is not the one that was taken for the sample: a repetition of it. */
+        /** It names a repeated record of the rollout. */
         OF_A_REPETITION,
-        /** Its rollout is waiting. */
+        /** Its rollout waits. */
         MEET,
-        /** Its rollout has left without it. */
+        /** Its rollout left without it. */
         TOO_LATE,
-        /** Its rollout has not come yet. */
+        /** Its rollout has not arrived. */
         WAIT;
 
         static PartnerDecision of(PartnerArrival partner, DeduplicationEntry group, Optional<PendingRecord> rollout) {
@@ -713,16 +707,14 @@ public final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /**
-     * What to do with a rollout that has just arrived.
-     *
-     * <p>Pure: what is remembered goes in, the decision comes out.
+     * Decides about an arriving rollout. A pure function.
      */
     enum RolloutDecision {
-        /** Its group was announced otherwise by a sibling: refuse it. */
+        /** Its group size, ordinal or prompt contradicts a sibling. */
         REFUSE_SIBLING,
-        /** It has been there before. */
+        /** The sample already has a rollout. */
         DUPLICATE,
-        /** It is this sample's rollout. */
+        /** It is the sample's first rollout. */
         TAKE;
 
         static RolloutDecision of(
@@ -746,7 +738,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         private final KeyValueStore<Bytes, byte[]> store;
         private final long retentionMs;
         private final int maxGroups;
-        /** Each group once, in the order in which they were last looked at for being old. */
+        /** Each group once, in eviction order. */
         private final Deque<Entry> order = new ArrayDeque<>();
 
         private long newestTouchedMs;
@@ -771,12 +763,12 @@ public final class JoinTask implements DecisionTask<Arrival> {
             }
         }
 
-        /** When the newest of all was touched; 0 if there is none. */
+        /** Newest time of all groups; 0 if empty. */
         long newestTouchedMs() {
             return newestTouchedMs;
         }
 
-        /** What is remembered of a group; an empty memory if nothing is. */
+        /** The entry of a group; empty for an unknown one. */
         DeduplicationEntry get(String groupId) {
             byte[] value = store.get(key(groupId));
             return value == null ? new DeduplicationEntry() : DeduplicationEntry.fromBytes(value);
@@ -797,7 +789,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             }
         }
 
-        /** Forgets groups that nothing was heard of for the retention time. */
+        /** Evicts groups without a record for the retention time. */
         void forgetOlder(long nowMs) {
             while (!order.isEmpty() && order.peekFirst().touchedMs() + retentionMs <= nowMs) {
                 Entry oldest = order.removeFirst();
@@ -816,9 +808,9 @@ public final class JoinTask implements DecisionTask<Arrival> {
     }
 
     /**
-     * What is remembered of one group of samples: what they must have in common, and which of them have been there.
+     * One group of the deduplication store: the fields that its rollouts share, and which samples have arrived.
      *
-     * <p>A sample's rollout and its partners leave one bit each, which stays after they have met. Mutable, confined to one task.
+     * <p>Each rollout and partner sets one bit, which stays after the join. Mutable, confined to one task.
      */
     static final class DeduplicationEntry {
         private static final byte FORMAT = 2;
@@ -836,8 +828,8 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
 
         /**
-         * What all rollouts of a group must agree on. An agent writes the prompts of its model itself, and may write today's time into
-         * them, so that its rollouts need not agree on these: their hash is 0.
+         * The fields that all rollouts of a group share. Prompts of an agent may differ, such as by the time of day: their hash
+         * is 0.
          */
         record Announcement(int groupSize, long ordinal, int promptHash) {
 
@@ -856,7 +848,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             }
         }
 
-        /** True if no rollout of the group has said otherwise. */
+        /** True unless an earlier rollout of the group contradicts. */
         boolean agreesWith(Announcement announced) {
             return groupSize == UNKNOWN
                     || groupSize == announced.groupSize()
@@ -864,12 +856,11 @@ public final class JoinTask implements DecisionTask<Arrival> {
                             && promptHash == announced.promptHash();
         }
 
-        /** What the group's first rollout announced. */
         Announcement announced() {
             return new Announcement((int) groupSize, ordinal, (int) promptHash);
         }
 
-        /** True if something of this kind has been there for a sample. */
+        /** True if a record of this kind has arrived for a sample. */
         boolean has(JoinSide kind, int sample) {
             return been[kind.ordinal()].get(sample);
         }
@@ -885,7 +876,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             been[kind.ordinal()].set(sample);
         }
 
-        /** A partner turned out not to be this sample's: another may come. */
+        /** Forgets a dropped partner, so that another may arrive. */
         void forgetPartner(JoinSide kind, int sample) {
             been[kind.ordinal()].clear(sample);
         }

@@ -13,7 +13,7 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.streams.processor.api.Record;
 
-/** Writes the records of one task: outcomes and dead letters, each counted, and what else it makes. */
+/** Writes the outcomes, dead letters and other records of one task, and counts them. */
 public final class TaskRecords {
     /** An outcome's version that is not known. */
     public static final long UNKNOWN_VERSION = -1;
