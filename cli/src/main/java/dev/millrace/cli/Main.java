@@ -49,7 +49,10 @@ import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
-/** The command {@code millrace}. To add a command, list its class under {@code subcommands} and its name in {@link CommandList}. */
+/**
+ * The command {@code millrace}. To add a command, list its class under {@code subcommands} and its name in {@link
+ * CommandList}.
+ */
 @Command(
         name = "millrace",
         mixinStandardHelpOptions = true,

@@ -81,7 +81,7 @@ public final class LedgerReader {
      */
     public Account read(Duration patience) {
         try (TopicScan scan = records.scan(patience)) {
-            // effects before causes: see Cut
+            // effects before causes: see ConsistentCut
             ConsistentCut cut = scan.cut(List.of(
                     topics.trainingLog(),
                     topics.batches(),
