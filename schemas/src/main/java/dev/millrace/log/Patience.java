@@ -12,12 +12,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Bounds the attempts of one role at something that fails: they go on from the first failure until a success, for so long at
- * most. One line says that they began, and why; one says after how long they ended. In between an alarm {@value #ALARM} stands,
- * unless it is over at once; it says the true cause where that can be found out, since what fails looks the same to a client
- * whether a broker is away or a topic was deleted.
+ * Bounds the retries of one role by a time from the first failure to a success. Logs the begin with its cause, and the end with
+ * its duration. Raises the alarm {@value #ALARM} after ten seconds. The alarm names the true cause if it can be found: to a client
+ * a lost broker and a deleted topic look the same.
  *
- * <p>Time is that of a clock that nobody sets. Used by one thread.
+ * <p>Uses a monotonic clock. Used by one thread.
  */
 public final class Patience {
     private static final Logger LOG = LoggerFactory.getLogger(Patience.class);
@@ -47,16 +46,16 @@ public final class Patience {
     private long reopenedNanos;
 
     /**
-     * @param who the role, for the lines
-     * @param limit from the first failure on
+     * @param who name of the role
+     * @param limit longest time from the first failure
      * @param alarms of the process
-     * @param trueCause asked once if the failures last: what is wrong and the way out, in a sentence, if it is not the failure itself
+     * @param trueCause called once if failures last: a sentence with the cause and the way out, if it is not the failure itself
      */
     public Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause) {
         this(who, limit, alarms, trueCause, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
     }
 
-    /** As the other, whose pauses end when somebody counts down. */
+    /** @param stopped ends a pause when it counts down */
     Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause, CountDownLatch stopped) {
         this(who, limit, alarms, trueCause, System::nanoTime, duration -> {
             boolean isStopped = stopped.await(duration.toMillis(), TimeUnit.MILLISECONDS);
@@ -82,12 +81,12 @@ public final class Patience {
     }
 
     /**
-     * An attempt has failed: waits a moment before the next one, longer from one to the next.
+     * Waits with backoff after a failed attempt.
      *
-     * @param stopped looked at before and after; true ends the attempts
-     * @return false if they are to end
-     * @throws RuntimeException the failure itself, if waiting does not mend it
-     * @throws PatienceOverException if it has lasted for too long
+     * @param stopped read before and after the wait; true ends the retries
+     * @return whether to retry
+     * @throws RuntimeException the failure itself, if a retry cannot succeed
+     * @throws PatienceOverException if the failures have lasted longer than the limit
      */
     public boolean again(RuntimeException failure, BooleanSupplier stopped) {
         if (stopped.getAsBoolean()) {
@@ -137,7 +136,7 @@ public final class Patience {
         return !stopped.getAsBoolean();
     }
 
-    /** A broker refuses what is dated in its future, which looks as if it were away. */
+    /** The way out; a broker also refuses records that its clock dates in the future. */
     private static String remedy(Throwable failure) {
         Throwable cause = failure;
         while (cause != null && !(cause instanceof InvalidTimestampException)) {
@@ -154,8 +153,8 @@ public final class Patience {
     }
 
     /**
-     * What was away is there again, though nothing has succeeded yet, perhaps since there is nothing to do: what fails at once
-     * fails still, what fails long after that fails anew.
+     * Clears the alarm after a reconnect, before an attempt has succeeded. A failure within the limit continues the old ones, a
+     * later one begins anew.
      */
     public void reopened() {
         if (failing) {
@@ -165,7 +164,7 @@ public final class Patience {
         }
     }
 
-    /** What had failed has succeeded; says so if it had. */
+    /** Ends the retries after a success. */
     public void succeeded() {
         if (failing) {
             failing = false;

@@ -40,14 +40,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Samples under way that nobody will ever see, because the log has lost their request or their rollout: looks for them once they
- * have been under way for too long, and has them released again under their names.
+ * Finds samples whose request or rollout the log has lost, once they have been in flight for too long, and releases them again
+ * under their names.
  *
- * <p>They stay under way all the while, so eta is not touched; should a record of one turn up after all, the first one counts and
- * the other is a repetition. The first time it is a warning, when a group is lost again it is an alarm, until that is settled.
+ * <p>They stay in flight meanwhile, so eta holds. If a record of one arrives after all, the first one counts and the other is a
+ * duplicate. Warns the first time; a group that is lost again raises an alarm until it is settled.
  *
- * <p>What is on the log, and yet was neither trained on nor left by three times the limit, is an alarm: the log may have lost what
- * became of it. Confined to admission's thread.
+ * <p>A sample with a rollout but without a batch or outcome after three times the limit raises an alarm too: the log may have
+ * lost its outcome. Confined to admission's thread.
  */
 final class LostSamples implements AutoCloseable {
     static final String ALARM = "samples-lost";
@@ -55,7 +55,7 @@ final class LostSamples implements AutoCloseable {
     static final String OVERDUE = "samples-overdue";
 
     private static final Logger LOG = LoggerFactory.getLogger(LostSamples.class);
-    /** How often it is looked, of the limit. */
+    /** Searches per limit. */
     private static final int LOOKS = 4;
 
     private final LogConnection connection;
@@ -63,12 +63,12 @@ final class LostSamples implements AutoCloseable {
     private final LostSamplesSearch search;
     private final Counter counter;
     private final long everyNanos;
-    /** Groups with lost samples that are still under way. */
+    /** Groups with lost samples in flight. */
     private final Set<String> lostBefore = new HashSet<>();
-    /** By partition that has an alarm, the groups that it is about. */
+    /** Groups of each alarm, by partition. */
     private final Map<TopicPartition, Set<String>> alarms = new HashMap<>();
 
-    /** Groups that were looked for and found, and those that were twice. */
+    /** Groups found by a search once; those found twice are in {@link #overdue}. */
     private final Set<String> found = new HashSet<>();
 
     private final Set<String> overdue = new TreeSet<>();
@@ -77,8 +77,8 @@ final class LostSamples implements AutoCloseable {
     private long lookedAt = System.nanoTime();
 
     /**
-     * @param limit a sample may be under way for so long before it is looked for
-     * @param counter of samples that were lost
+     * @param limit time in flight after which a sample is searched for
+     * @param counter of lost samples
      */
     LostSamples(LogConnection connection, Duration limit, Counter counter) {
         this.connection = connection;
@@ -88,13 +88,13 @@ final class LostSamples implements AutoCloseable {
         this.everyNanos = limit.toNanos() / LOOKS;
     }
 
-    /** Begins with what the log said; see {@link ControllerLog#rolloutFloor()}. */
+    /** Begins with the recorded floor; see {@link ControllerLog#rolloutFloor()}. */
     void begin(Map<TopicPartition, Long> keptFloor) {
         ages.begin(keptFloor);
         floor = keptFloor;
     }
 
-    /** From where on rollouts of samples under way lie, for a restart. */
+    /** First offsets of rollouts of samples in flight, for a restart. */
     Map<TopicPartition, Long> floor() {
         return floor;
     }
@@ -237,12 +237,12 @@ final class LostSamples implements AutoCloseable {
     }
 
     /**
-     * Asks the log what there is of requests, on a thread of its own, one search at a time.
+     * Searches the log for requests and their rollouts, on a thread of its own, one search at a time.
      *
      * <p>A request yields no further rollout if the generators have committed an offset behind it, or if its record is gone. A
-     * generator commits its rollouts and the offset at once, but their marks come to the partitions one after the other: so the
-     * offsets are asked first, then where rollouts end with what is not committed yet, and committed rollouts are read up to
-     * there. A transaction that is left open below ends no search.
+     * generator commits rollouts and offset in one transaction, but the markers reach the partitions one after the other. So the
+     * search reads the offsets first, then the uncommitted ends of rollouts, and then committed rollouts up to these ends. An
+     * open transaction below an end leaves the search incomplete.
      */
     static final class LostSamplesSearch implements AutoCloseable {
         private static final Logger LOG = LoggerFactory.getLogger(LostSamplesSearch.class);
@@ -252,22 +252,21 @@ final class LostSamples implements AutoCloseable {
         /**
          * A request to look for.
          *
-         * @param releases how often its group was released
-         * @param floor from where on its rollouts lie; a partition that is not there, from its beginning
+         * @param releases number of releases of its group
+         * @param floor first offsets of its rollouts; a missing partition starts at its beginning
          */
         record Asked(
                 String groupId, int releases, TopicPartition partition, long offset, Map<TopicPartition, Long> floor) {}
 
         /**
-         * What was found.
+         * Result of a search.
          *
-         * @param rolloutEnds where rollouts end
-         * @param deadLetterEnds where dead letters end, asked after the offsets: a request that was refused is not lost
-         * @param waiting requests that generators have still to answer
-         * @param gone requests that will produce nothing further
-         * @param rolloutIds of these, the samples that lie on rollouts
-         * @param removed rollouts that retention has removed and that may have been theirs, for a sentence; empty if none: only then
-         *     is a sample lost that is not there
+         * @param rolloutEnds ends of rollouts
+         * @param deadLetterEnds ends of dead letters, read after the offsets: a refused request is not lost
+         * @param waiting requests that generators have not answered
+         * @param gone requests without further rollouts
+         * @param rolloutIds samples of these that are on rollouts
+         * @param removed rollouts removed by retention that may be theirs, as a clause; only if empty are missing samples lost
          */
         record Found(
                 Map<TopicPartition, Long> rolloutEnds,
@@ -508,10 +507,9 @@ final class LostSamples implements AutoCloseable {
     }
 
     /**
-     * For how long groups have been under way since their newest release, by a monotonic clock, and from where on the rollouts of
-     * each lie.
+     * Time of each group since its newest release, by a monotonic clock, and the first offsets of its rollouts.
      *
-     * <p>A group that was looked for and found is looked for again, each time after twice as long. Confined to admission's thread.
+     * <p>A group that was found is searched for again, each time after twice as long. Confined to admission's thread.
      */
     static final class ReleaseAges {
 
@@ -531,17 +529,17 @@ final class LostSamples implements AutoCloseable {
 
         private final long limitNanos;
         private final Map<String, Age> ages = new HashMap<>();
-        /** The end of rollouts before anything was released since the last look. */
+        /** Ends of rollouts at the previous look: groups released since have theirs behind. */
         private Map<TopicPartition, Long> floor = Map.of();
 
         private Map<TopicPartition, Long> ends = Map.of();
 
-        /** @param limit a group may be under way for so long before it is looked for */
+        /** @param limit time in flight after which a group is searched for */
         ReleaseAges(Duration limit) {
             this.limitNanos = limit.toNanos();
         }
 
-        /** What was released by an earlier admission has its rollouts from here on; a partition that is not there, from its beginning. */
+        /** Begins with the first offsets recorded by an earlier admission; a missing partition starts at its beginning. */
         void begin(Map<TopicPartition, Long> keptFloor) {
             ages.clear();
             floor = keptFloor;
@@ -549,9 +547,9 @@ final class LostSamples implements AutoCloseable {
         }
 
         /**
-         * Looks at the groups under way.
+         * Updates the ages.
          *
-         * @return those that have been for too long
+         * @return groups in flight for too long
          */
         List<AdmittedGroup> overdue(Collection<AdmittedGroup> underWay, long nowNanos) {
             List<AdmittedGroup> overdue = new ArrayList<>();
@@ -560,7 +558,7 @@ final class LostSamples implements AutoCloseable {
                 there.add(group.groupId());
                 Age age = ages.get(group.groupId());
                 if (age == null || age.releases != group.releases()) {
-                    // what was released again may have rollouts of its first release, too
+                    // a group released again may have rollouts of its first release
                     Map<TopicPartition, Long> from = age == null ? floor : age.floor;
                     ages.put(group.groupId(), new Age(group.releases(), nowNanos, limitNanos, from));
                 } else if (nowNanos - age.sinceNanos >= age.waitNanos) {
@@ -572,7 +570,7 @@ final class LostSamples implements AutoCloseable {
             return overdue;
         }
 
-        /** Where rollouts ended, asked after the last look. A log that has lost its end has older rollouts further down than they were. */
+        /** Records the ends of rollouts after a look; lowers the first offsets if the log lost its tail. */
         void ended(Map<TopicPartition, Long> rolloutEnds) {
             boolean hasLost = ends.entrySet().stream()
                     .anyMatch(end -> rolloutEnds.getOrDefault(end.getKey(), Long.MAX_VALUE) < end.getValue());
@@ -590,7 +588,7 @@ final class LostSamples implements AutoCloseable {
             return lower;
         }
 
-        /** A group was searched for, and the search is complete for now. */
+        /** Records a complete search for a group. */
         void looked(String groupId, boolean isFound, long nowNanos) {
             Age age = ages.get(groupId);
             if (age != null) {
@@ -599,13 +597,13 @@ final class LostSamples implements AutoCloseable {
             }
         }
 
-        /** From where on the rollouts of a group lie; a partition that is not there, from its beginning. */
+        /** First offsets of a group's rollouts; a missing partition starts at its beginning. */
         Map<TopicPartition, Long> floorOf(String groupId) {
             Age age = ages.get(groupId);
             return age == null ? Map.of() : age.floor;
         }
 
-        /** From where on the rollouts of all that is under way lie, for the next admission. */
+        /** First offsets of all rollouts in flight, for the next admission. */
         Map<TopicPartition, Long> floor() {
             Map<TopicPartition, Long> lowest = new HashMap<>(floor);
             Set<Map<TopicPartition, Long>> floors = new HashSet<>();

@@ -42,14 +42,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Brings training to where it stands on the log: the newest checkpoint, and what was learnt since. Where the log has lost what that
- * takes, an alarm names the way out, and it is tried again. Used by the learner's thread.
+ * Restores the learner's state from the log: loads the newest checkpoint and re-learns the steps since. If the log lost a part,
+ * raises an alarm with the way out, and retries. Used by the learner's thread.
  */
 final class Restoration {
     private static final Logger LOG = LoggerFactory.getLogger(Restoration.class);
     private static final Duration AGAIN = Duration.ofSeconds(10);
     private static final Duration WAIT = Duration.ofMillis(500);
-    /** The alarm about weights that came out otherwise. */
+    /** Alarm: a re-learned step gave other weights. */
     private static final String DIFFERS = "version-differs";
 
     private static final List<String> LOST_VERSIONS = List.of("version-lost", DIFFERS, "chain-lost");
@@ -68,7 +68,7 @@ final class Restoration {
         this.stop = stop;
     }
 
-    /** Where training stands on the log; empty only if the learner was stopped. */
+    /** The state at the newest version; empty only if the learner was stopped. */
     Optional<TrainingState> restored(PolicyFeed feed, VersionCommitter committer) {
         String topic = connection.topics().policyVersions();
         while (!stop.isStopped()) {
@@ -94,7 +94,7 @@ final class Restoration {
                                 topic,
                                 String.valueOf(e.getMessage()),
                                 e.remedy().orElseGet(() -> connection.command("repair")));
-                // what took long is not tried at once again, and where other weights came out, never
+                // a long attempt is not repeated at once, and one that gave other weights never
                 long again = System.nanoTime() + Math.max(AGAIN.toNanos(), System.nanoTime() - begun);
                 do {
                     meters.progress();
@@ -106,12 +106,12 @@ final class Restoration {
     }
 
     /**
-     * The newest committed version that has the optimiser's state; if there is none, the initial weights, which it publishes as version
-     * 0, or in a later epoch the version that the epoch was begun from.
+     * Loads the newest checkpoint. Without a version, publishes the initial weights as version 0, or in a later epoch the version
+     * that it starts from.
      *
-     * @param feed made after the committer
-     * @param committer has fenced every older learner, so that the newest version seen here stays the newest
-     * @throws LostVersionsException if the log has lost the newest version, or all of them
+     * @param feed opened after the committer
+     * @param committer has fenced every older learner, so that the newest version stays the newest
+     * @throws LostVersionsException if the log has lost the newest version, or all versions
      */
     Restored begun(PolicyFeed feed, VersionCommitter committer) {
         Optional<PolicyVersion> newest = feed.newestCommitted();
@@ -124,7 +124,7 @@ final class Restoration {
 
     /**
      * @param state at the newest checkpoint
-     * @param newest version that is committed
+     * @param newest newest committed version
      */
     record Restored(TrainingState state, PolicyVersion newest) {}
 
@@ -152,7 +152,7 @@ final class Restoration {
         return new TrainingState(weights, adam, checkpoint);
     }
 
-    /** Completes an epoch whose creator ended before it published the first version. */
+    /** Publishes the first version of an epoch whose creator ended before it did. */
     private TrainingState ofEpoch(VersionCommitter committer) {
         FirstVersion first;
         try {
@@ -192,7 +192,7 @@ final class Restoration {
                 .orElse("the policy's own weights");
     }
 
-    /** A run whose versions are gone must not begin once more with the initial weights, as if nothing had been learnt. */
+    /** Refuses to restart a run from its initial weights if its versions are gone. */
     private void requireNothingLearnt() {
         ConsumedBatches.lastStep(connection, connection.limit(context.weights().readTimeoutMs()))
                 .ifPresent(step -> {
@@ -239,7 +239,7 @@ final class Restoration {
         }
     }
 
-    /** What is learnt again must still be there, and half of the time that it is kept leaves as much for a learner that is away. */
+    /** Bounds the time between checkpoints by half the retention of the batches that a restart re-learns. */
     private void scheduleCheckpoints(VersionCommitter committer) {
         int every = context.weights()
                 .checkpointEvery(VersionSize.of(context.initial().shape(), optimizer.adapters()));
@@ -256,9 +256,9 @@ final class Restoration {
     }
 
     /**
-     * The shorter retention of batches and trajectories, as the cluster has it; very long if neither ends.
+     * The shorter retention of batches and trajectories on the cluster; {@code Long.MAX_VALUE} ms if unlimited.
      *
-     * @throws IllegalStateException if the cluster does not say within the limit
+     * @throws IllegalStateException if the cluster does not answer within the limit
      */
     private Duration batchesRetention() {
         List<ConfigResource> topics = Stream.of(
@@ -285,11 +285,11 @@ final class Restoration {
     }
 
     /**
-     * Takes the state to the newest version, unless it is stopped before: the batches between are learnt again, and must make the
-     * weights that the manifests name. Commits nothing.
+     * Re-learns the batches between the checkpoint and the newest version, which must give the weights of their manifests.
+     * Commits nothing. Ends early if stopped.
      *
-     * @param state at a checkpoint; of no version after an exception
-     * @throws LostVersionsException if a batch or trajectory is gone, or other weights come out
+     * @param state at a checkpoint; undefined after an exception
+     * @throws LostVersionsException if a batch or trajectory is gone, or the weights differ
      */
     private void learnAgain(PolicyVersion newest, TrainingState state, PolicyFeed feed) {
         long checkpoint = state.newest().getVersion();
@@ -402,7 +402,7 @@ final class Restoration {
         }
     }
 
-    /** The log has lost what a learner needs to begin: it waits until somebody has mended that. */
+    /** The log has lost records that a learner needs to begin; it waits for a repair. */
     static final class LostVersionsException extends RuntimeException {
         private static final long serialVersionUID = 1L;
 

@@ -12,13 +12,13 @@ import java.util.TreeSet;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Groups between being ready and being batched. Confined to one task. */
+/** Queue of groups that are ready for a batch. Confined to one task. */
 final class BatchQueue {
     private final BatchConfig config;
     private final ReadyGroups ready;
     private final SubmissionOrder submission;
 
-    /** @param patienceMs activity after which a request that brings no samples is passed over */
+    /** @param patienceMs activity after which a request without samples is skipped */
     BatchQueue(BatchConfig config, AssemblyStore store, long patienceMs, boolean isFirstEpoch) {
         this.config = config;
         this.ready = new ReadyGroups(config.order());
@@ -33,7 +33,7 @@ final class BatchQueue {
         }
     }
 
-    /** A group has left without a batch. */
+    /** Records a group that left without a batch. */
     void leave(Group group) {
         if (config.order() == Order.SUBMISSION) {
             submission.leave(group.ordinal());
@@ -41,19 +41,19 @@ final class BatchQueue {
     }
 
     /**
-     * Lets groups pass whose turn has come.
+     * Moves groups whose turn has come to the ready ones.
      *
-     * @param nowMs on the task's activity clock
-     * @return whether any did, or one is waited for since now
+     * @param nowMs current time of the activity clock
+     * @return whether a group moved, or the group waited for changed
      */
     boolean advance(long nowMs) {
         return submission.pass(nowMs, ready);
     }
 
     /**
-     * The groups of the next batch; none if there is not enough.
+     * The groups of the next batch; empty if there are too few.
      *
-     * @param atLeast how many groups to take in any case
+     * @param atLeast number of groups to take at least
      * @param lastChance groups with a token of this version or an older one would be too stale for any later batch
      */
     List<Group> next(int atLeast, long lastChance) {
@@ -65,9 +65,9 @@ final class BatchQueue {
     }
 
     /**
-     * What keeps ready groups from being a batch.
+     * Why ready groups are not in a batch.
      *
-     * @param nextBatchId the batch that they would be
+     * @param nextBatchId id of the next batch
      */
     List<Wait> waits(int partition, long nextBatchId) {
         List<Group> all = all();
@@ -90,7 +90,7 @@ final class BatchQueue {
                                 : "")));
     }
 
-    /** Every group, those that wait for their turn included. */
+    /** Every group, including those that wait for their turn. */
     List<Group> all() {
         List<Group> all = new ArrayList<>(ready.all());
         all.addAll(submission.waiting());
@@ -98,15 +98,14 @@ final class BatchQueue {
     }
 
     /**
-     * Lets groups pass in the order of their ordinals: each waits until all before it have passed or are gone.
+     * Orders groups by ordinal: each waits until all earlier ones have passed or left.
      *
-     * <p>A group none of whose samples ever arrives would hold up the rest for ever; after a while it is passed over, and
-     * passes on its own if it comes after all. Confined to one task.
+     * <p>A group without any sample is skipped after a time, and passes alone if it arrives later. Confined to one task.
      */
     static final class SubmissionOrder {
         private static final Logger LOG = LoggerFactory.getLogger(SubmissionOrder.class);
         private static final long NOT_BLOCKED = -1;
-        /** A later epoch counts on from where admission was, which its first group that is ready says well enough. */
+        /** Until the first ready group of a later epoch, whose ordinals do not start at 0. */
         private static final long UNKNOWN = -1;
 
         /** A group that waits for its turn. */
@@ -122,7 +121,7 @@ final class BatchQueue {
         private long blockedSinceMs = NOT_BLOCKED;
 
         /**
-         * @param patienceMs activity after which a missing group is passed over
+         * @param patienceMs activity after which a missing group is skipped
          * @param isFirstEpoch whether requests count from 0
          */
         SubmissionOrder(AssemblyStore store, long patienceMs, boolean isFirstEpoch) {
@@ -132,7 +131,7 @@ final class BatchQueue {
             gone.addAll(store.gone.all().keySet());
         }
 
-        /** A group is ready and waits for its turn. */
+        /** Adds a ready group, which waits for its turn. */
         void add(Group group, ReadyGroups.Turn turn) {
             if (next == UNKNOWN) {
                 next = group.ordinal();
@@ -141,7 +140,7 @@ final class BatchQueue {
                     .add(new Waiting(group, turn));
         }
 
-        /** A group has left for good, so that nobody waits for it. */
+        /** Records a group that left, so that later ones do not wait for it. */
         void leave(long ordinal) {
             if (ordinal >= next && gone.add(ordinal)) {
                 store.gone.put(ordinal, 0L);
@@ -157,10 +156,10 @@ final class BatchQueue {
         }
 
         /**
-         * Hands on every group whose turn has come.
+         * Moves every group whose turn has come to the ready ones.
          *
-         * @param nowMs on the task's activity clock
-         * @return whether any was, or one is waited for since now
+         * @param nowMs current time of the activity clock
+         * @return whether a group moved, or the group waited for changed
          */
         boolean pass(long nowMs, ReadyGroups ready) {
             long before = next;

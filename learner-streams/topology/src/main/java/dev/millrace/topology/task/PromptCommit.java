@@ -4,24 +4,22 @@ package dev.millrace.topology.task;
  * Decides when the tasks of one stream thread commit; they commit together, in one transaction.
  *
  * <ul>
- *   <li>A record that somebody waits for is committed at once.
- *   <li>Rollouts and scores come in bursts, one per transaction: what a burst made is committed when nothing has followed for a
- *       while, not in two parts.
- *   <li>Otherwise what was made waits for its commit for the interval.
- *   <li>A task that lags behind its input commits at the engine's own interval, four times as long: nobody waits for what is late
- *       anyway, and more commits would make it lag more. On brokers that replicate a commit can take as long as the records of a
- *       second, and fetches stand still meanwhile.
+ *   <li>An awaited record, such as a batch, is committed at once.
+ *   <li>Rollouts and scores arrive in bursts, one per transaction. Their output is committed once, after {@value #SETTLING_MS} ms
+ *       without a record.
+ *   <li>Other output is committed after the interval.
+ *   <li>A task that lags behind its input commits at the engine's own interval, four times as long: more commits would make it lag
+ *       more. With replication a commit can take as long as a second of records, and stops fetches meanwhile.
  * </ul>
  *
- * <p>The engine commits behind the turn in which it is asked to, and that may take longer than the interval, on brokers that
- * replicate. What is made in the rest of the turn goes with it, so the next commit is not asked for, and no time counted, before the
- * turn is over; else every turn would end in a commit, and be of one record. The engine says nothing of a turn's end, but asks there
- * what it was told to ask: {@link #settle} is asked behind each demand for a commit.
+ * <p>The engine commits after the turn in which a commit was requested. Output of the rest of the turn is part of that commit, so
+ * neither the next request nor its time starts before the turn ends; otherwise every turn would be one record long. The engine
+ * does not report the end of a turn, but runs punctuators there: one calls {@link #settle} after each request.
  *
  * <p>Not thread-safe: each thread has its own.
  */
 public final class PromptCommit {
-    /** After so long without a record a burst is over. */
+    /** Time without a record that ends a burst. */
     static final long SETTLING_MS = 10;
 
     private static final int FRESH_INTERVALS = 2;
@@ -35,31 +33,31 @@ public final class PromptCommit {
     private long question;
     private boolean isAwaited;
     private boolean isSettling;
-    /** Of the newest record: a task that keeps up. */
+    /** Whether the newest record is young, so the task keeps up. */
     private boolean isFresh;
-    /** The engine was asked for a commit within a turn, which may still go on. */
+    /** Whether a commit was requested in a turn that may not have ended. */
     private boolean isCommitting;
 
-    /** What is to be done about what was made. */
+    /** What to do about uncommitted output. */
     enum Settling {
         COMMIT,
         ASK_LATER,
         NOTHING
     }
 
-    /** @param intervalMs longest time that a record waits for its commit where its task keeps up */
+    /** @param intervalMs longest wait of a record for its commit while the task keeps up */
     public PromptCommit(long intervalMs) {
         this.intervalMs = intervalMs;
     }
 
-    /** A record was made, for which somebody waits or not. */
+    /** Records output. */
     void made(boolean isAwaited, long nowMs) {
         this.isAwaited |= isAwaited;
         firstMadeMs = Math.min(firstMadeMs, nowMs);
     }
 
     /**
-     * Whether to commit now, after a record was worked off.
+     * Whether to commit now, after a processed record.
      *
      * @param ageMs of that record, since it was written
      */
@@ -72,15 +70,15 @@ public final class PromptCommit {
         return isDue;
     }
 
-    /** Whether {@link #settle} is to be asked, since something was made or is being committed, and nobody asks yet. */
+    /** Whether to schedule {@link #settle}: there is uncommitted output and no call is scheduled. */
     boolean beginsToSettle() {
         return isFresh && !isSettling && firstMadeMs != NOTHING;
     }
 
     /**
-     * Registers the next caller of {@link #settle}; an earlier one gets no answer any more.
+     * Registers the next caller of {@link #settle}; an earlier one gets {@link Settling#NOTHING}.
      *
-     * @return the question's number
+     * @return its number
      */
     long ask() {
         isSettling = true;
@@ -88,8 +86,8 @@ public final class PromptCommit {
     }
 
     /**
-     * In how long to ask. Where records come without a pause questions come ever later, up to the interval: a thread works off fewer
-     * records in one go whenever it was asked something.
+     * Delay of the next {@link #settle}. Grows up to the interval while records arrive without a pause, since each call makes a
+     * turn shorter.
      */
     long askInMs(long nowMs) {
         if (isCommitting) {
@@ -100,10 +98,9 @@ public final class PromptCommit {
     }
 
     /**
-     * What to do now, at the end of a turn. Single records that come again and again are committed twice in an interval at most. Where
-     * nothing is to be asked later, what is made next begins anew.
+     * What to do now, at the end of a turn. Commits recurring single records at most twice per interval.
      *
-     * @param question its number
+     * @param question number of the caller
      */
     Settling settle(long question, long nowMs) {
         if (question != this.question) {
