@@ -93,22 +93,22 @@ final class ContinuousBatcher implements AutoCloseable {
         return occupied.hasRoom();
     }
 
-    /** Tokens sampled for rollouts so far; dropped ones do not count. */
+    /** Tokens sampled so far, without dropped ones. */
     long sampledTokens() {
         return sampledTokens;
     }
 
-    /** Known tokens that went through the engine so far: prompts, what environments said, and sequences computed again. */
+    /** Known tokens prefilled so far: prompts, environment text, recomputed sequences. */
     long forcedTokens() {
         return forcedTokens + intake.takenTokens() + renewal.takenTokens();
     }
 
-    /** Tokens of prompts that did not have to, since another slot held them, or they were kept. */
+    /** Prompt tokens copied from another slot or the prefix cache. */
     long copiedTokens() {
         return intake.copiedTokens() + renewal.copiedTokens() + (prefixes == null ? 0 : prefixes.reusedTokens());
     }
 
-    /** From now on a version may stand for other weights than it did; no sequence is in a slot. */
+    /** Forgets which versions caches belong to, since a version number may be reused. Requires empty slots. */
     void forgetVersions() {
         intake.forget();
         prepared.forget();
@@ -133,7 +133,7 @@ final class ContinuousBatcher implements AutoCloseable {
         sequence.reuse(0);
     }
 
-    /** Milliseconds that computing all keys and values again would take, by what intake has taken so far. */
+    /** Estimated time to recompute all keys and values, from the measured prefill speed. */
     double recomputeMillis() {
         long tokens = 0;
         Set<int[]> prompts = Collections.newSetFromMap(new IdentityHashMap<>()); // samples of a group have the same one
@@ -147,7 +147,7 @@ final class ContinuousBatcher implements AutoCloseable {
         return speed.millisFor(tokens);
     }
 
-    /** Every sequence continues with other weights; what was computed with older ones is computed again before that, or kept, as configured. */
+    /** Continues every sequence with new weights; recomputes or keeps its cache by {@code cache_on_swap}. */
     void goOnWith(long version) {
         for (RunningSequence sequence : slots) {
             if (sequence != null) {
@@ -224,7 +224,7 @@ final class ContinuousBatcher implements AutoCloseable {
         return taken || computed != null;
     }
 
-    /** Gives the sequences what was computed, and hands over those that are finished. */
+    /** Applies the computed steps to the sequences, and hands over finished ones. */
     void take(long version, Consumer<RunningSequence> finished) {
         DecodeSteps done = computed;
         computed = null;
@@ -250,7 +250,7 @@ final class ContinuousBatcher implements AutoCloseable {
         }
     }
 
-    /** Asks the environments that are waited for; says whether one of them has reacted. */
+    /** Polls the environments of waiting sequences; true if one has reacted. */
     boolean hear(Consumer<RunningSequence> finished) {
         boolean heard = false;
         for (int slot = 0; slot < slots.length; slot++) {
@@ -264,7 +264,7 @@ final class ContinuousBatcher implements AutoCloseable {
         return heard;
     }
 
-    /** Sorts the sequences that go on into those that have known tokens to take in and those that advance; takes in a part. */
+    /** Selects the sequences to prefill and those to advance; prefills a part. */
     private boolean takeKnown(Weights weights, long version, Predicate<RunningSequence> who) {
         boolean any = false;
         for (int slot = 0; slot < slots.length; slot++) {
@@ -297,7 +297,7 @@ final class ContinuousBatcher implements AutoCloseable {
         return any;
     }
 
-    /** Says whether there is anything to advance. */
+    /** Returns whether a sequence can advance. */
     private boolean prepare() {
         boolean any = false;
         input.clear();
@@ -347,27 +347,27 @@ final class ContinuousBatcher implements AutoCloseable {
         sequence.hold(held + steps);
     }
 
-    /** Oldest version of any token sampled for a sequence that is not finished; empty if there is none. */
+    /** Oldest version of any token of a sequence in flight; empty without one. */
     OptionalLong oldestVersion() {
         return occupied.oldestVersion();
     }
 
-    /** Whether some sequence is such a one. */
+    /** Whether a sequence matches. */
     boolean holds(Predicate<RunningSequence> which) {
         return occupied.hold(which);
     }
 
-    /** Gives up every sequence whose prompt came from one of these partitions. */
+    /** Drops the sequences of prompts from these partitions. */
     void revoke(Set<TopicPartition> partitions) {
         giveUp(sequence -> partitions.contains(sequence.prompt().partition()));
     }
 
-    /** Gives up one sequence. */
+    /** Drops one sequence. */
     void drop(RunningSequence sequence) {
         giveUp(other -> other == sequence);
     }
 
-    /** Gives up every sequence. */
+    /** Drops every sequence. */
     void dropAll() {
         giveUp(every -> true);
     }
@@ -392,7 +392,7 @@ final class ContinuousBatcher implements AutoCloseable {
         session.close();
     }
 
-    /** How long known tokens take, by those that were taken in last. */
+    /** Speed of recent prefills. */
     static final class IntakeSpeed {
         private static final long REMEMBERED_TOKENS = 4096;
 
@@ -400,10 +400,10 @@ final class ContinuousBatcher implements AutoCloseable {
         private double nanos;
         private boolean isWarm;
 
-        /** Tokens were taken in. */
+        /** Records a prefill. */
         void took(long count, long duration) {
             if (!isWarm) {
-                isWarm = true; // the first ones waited for their graph to be compiled
+                isWarm = true; // the first prefill includes the compilation of its graph
                 return;
             }
             tokens += count;
@@ -414,13 +414,13 @@ final class ContinuousBatcher implements AutoCloseable {
             }
         }
 
-        /** Milliseconds for this many, infinite until that is known. */
+        /** Estimated milliseconds for a number of tokens; infinite until measured. */
         double millisFor(long count) {
             return count == 0 ? 0 : tokens == 0 ? Double.POSITIVE_INFINITY : count * nanos / tokens / 1e6;
         }
     }
 
-    /** Puts into a cache what the slots of a session hold of finished sequences, and into its slots what a prompt has in the cache. */
+    /** Copies finished sequences from the slots of a session to the prefix cache, and prefixes of prompts back. */
     static final class KeptPrefixes {
         private final DecodeSession session;
         private final PrefixCache cache;
@@ -432,12 +432,12 @@ final class ContinuousBatcher implements AutoCloseable {
             this.cache = cache;
         }
 
-        /** Tokens that did not have to be taken in. */
+        /** Tokens taken from the cache. */
         long reusedTokens() {
             return reusedTokens;
         }
 
-        /** Has a slot hold the beginning of its sequence's prompt, if it is kept; says whether it is. */
+        /** Loads the cached prefix of a sequence's prompt into its slot; false without one. */
         boolean goOn(int slot, RunningSequence sequence) {
             Optional<PrefixCache.Found> found = cache.find(sequence.prompt().tokens(), sequence.under());
             if (found.isEmpty()) {
@@ -452,7 +452,7 @@ final class ContinuousBatcher implements AutoCloseable {
         }
 
         /**
-         * Keeps all that was fed to a finished sequence.
+         * Caches the tokens of a finished sequence.
          *
          * @param version that made it, alone
          */
@@ -466,7 +466,7 @@ final class ContinuousBatcher implements AutoCloseable {
         }
     }
 
-    /** Which sequence is in which slot of an engine. */
+    /** The sequences by slot of an engine. */
     static final class Slots {
         private final RunningSequence[] running;
         private int active;
@@ -476,7 +476,7 @@ final class ContinuousBatcher implements AutoCloseable {
             this.running = new RunningSequence[count];
         }
 
-        /** The sequences by slot, null where a slot is free; for reading, always up to date. */
+        /** Live array by slot, null for a free one; do not write. */
         RunningSequence[] running() {
             return running;
         }
@@ -489,7 +489,7 @@ final class ContinuousBatcher implements AutoCloseable {
             return active < running.length;
         }
 
-        /** Puts a sequence into a free slot, and says which. */
+        /** Puts a sequence into a free slot; returns the slot. */
         int put(RunningSequence sequence) {
             int slot = emptyHint;
             while (running[slot] != null) {
@@ -507,7 +507,7 @@ final class ContinuousBatcher implements AutoCloseable {
             emptyHint = Math.min(emptyHint, slot);
         }
 
-        /** Oldest version of any token sampled for a sequence; empty if there is none. */
+        /** Oldest version of any sampled token; empty without one. */
         OptionalLong oldestVersion() {
             return Arrays.stream(running)
                     .filter(Objects::nonNull)
@@ -516,7 +516,7 @@ final class ContinuousBatcher implements AutoCloseable {
                     .min();
         }
 
-        /** Whether some sequence is such a one. */
+        /** Whether a sequence matches. */
         boolean hold(Predicate<RunningSequence> which) {
             return Arrays.stream(running).anyMatch(sequence -> sequence != null && which.test(sequence));
         }

@@ -38,7 +38,7 @@ import org.slf4j.LoggerFactory;
  * such as the prompt or the environment's text, are forced. Confined to the sampling thread.
  */
 final class RunningSequence implements Transcript {
-    /** In the place of a version: it is not to be sampled for now. */
+    /** Instead of a version: do not sample now. */
     static final long STANDS = -2;
 
     private static final Logger LOG = LoggerFactory.getLogger(RunningSequence.class);
@@ -66,7 +66,7 @@ final class RunningSequence implements Transcript {
     private @Nullable RuntimeException opening; // what went wrong before the first token
     private @Nullable CompletableFuture<VerifiedReward> verdict;
 
-    /** @param vocabSize bound of what the environment may say */
+    /** @param vocabSize bound of the environment's token ids */
     RunningSequence(AcceptedPrompt prompt, int sampleIndex, int vocabSize, long startedAtMs) {
         this.prompt = prompt;
         this.sampleIndex = sampleIndex;
@@ -113,12 +113,12 @@ final class RunningSequence implements Transcript {
         return spans;
     }
 
-    /** Its next tokens are to be sampled by a version, or by none: {@link #STANDS}. */
+    /** Sets the version that samples the next tokens; {@link #STANDS} pauses. */
     void goOnWith(long version) {
         under = version;
     }
 
-    /** The version that is to sample its next tokens; -1 where that is of no interest. */
+    /** The version that samples the next tokens; -1 for any. */
     long under() {
         return under;
     }
@@ -158,7 +158,7 @@ final class RunningSequence implements Transcript {
         return position < promptLength ? prompt.tokens()[position] : response.token(position - promptLength);
     }
 
-    /** The draw that decides the token at a position of the whole sequence, the same whenever it is sampled. */
+    /** The random draw for the token at a position of the whole sequence; a function of the sample. */
     float uniform(int position) {
         return CounterBasedRandom.uniform(stream, position - prompt.tokens().length);
     }
@@ -169,7 +169,7 @@ final class RunningSequence implements Transcript {
         return finishReason;
     }
 
-    /** Records what the next token that is {@link #sampled} was drawn from, where that is asked for. */
+    /** Records the distribution of the next {@link #sampled} token, if the request asks for it. */
     void note(DecodeSteps done, int step, int slot) {
         if (notes != null) {
             notes.take(done, step, slot);
@@ -201,7 +201,7 @@ final class RunningSequence implements Transcript {
         return stepEnvironment();
     }
 
-    /** Whether the environment has not reacted to the newest token yet. */
+    /** Whether the environment still has to react to the newest token. */
     boolean waits() {
         return waits;
     }
@@ -266,7 +266,7 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /** It ends here without a verdict, and says why. */
+    /** Ends the rollout as failed, with a sentence. */
     private void fail(String by, Throwable cause) {
         Throwable reason = cause instanceof CompletionException && cause.getCause() != null ? cause.getCause() : cause;
         String sentence = by + ": " + (reason.getMessage() == null ? reason.toString() : reason.getMessage());
@@ -275,7 +275,7 @@ final class RunningSequence implements Transcript {
         abandon();
     }
 
-    /** Begins to find out what the finished response is worth, where that takes time. */
+    /** Starts the reward of the finished response, if it takes time. */
     void judge() {
         if (failure != null) {
             return;
@@ -289,12 +289,12 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /** Whether {@link #verdict} says so at once. */
+    /** Whether {@link #verdict} returns at once. */
     boolean isJudged() {
         return verdict == null || verdict.isDone();
     }
 
-    /** The reward of the response, from its tokens; empty if nobody can say, and {@link #failure} is why. */
+    /** The reward of the response; empty after a failure, which {@link #failure} tells. */
     Optional<VerifiedReward> verdict() {
         if (failure != null) {
             return Optional.empty();
@@ -309,13 +309,13 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /** What went wrong, as a sentence; null where nothing did. */
+    /** Why the rollout failed, as a sentence; null if it did not. */
     @Nullable
     String failure() {
         return failure;
     }
 
-    /** Nobody waits for it any more. */
+    /** Abandons the episode. */
     void abandon() {
         try {
             episode.abandon();
@@ -324,7 +324,7 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /** Cannot be played. */
+    /** An episode that failed to start. */
     private record BrokenEpisode(RuntimeException cause) implements Episode {
         @Override
         public StepResult afterToken(Transcript response) {
@@ -357,7 +357,7 @@ final class RunningSequence implements Transcript {
         return response.temperedLogProbs();
     }
 
-    /** What the draws were made from; null where that is not recorded. */
+    /** The recorded distributions and routing; null without. */
     @Nullable
     SamplingTrace trace() {
         SamplingTrace drawn = notes == null ? null : notes.trace();
@@ -369,12 +369,12 @@ final class RunningSequence implements Transcript {
                 : new SamplingTrace(drawn.getTopLogProbs(), drawn.getKeptTokens(), null, routing);
     }
 
-    /** Whether it is to be said through which experts its tokens went. */
+    /** Whether the request asks to record the experts of each token. */
     boolean recordsRouting() {
         return prompt.request().getSampling().getRecordRouting();
     }
 
-    /** Says through which experts the tokens that the slot holds went. */
+    /** Records the experts of the tokens in the slot. */
     void routed(RoutedExperts fed) {
         RoutedExperts all = fed.of(known() - 1);
         routing = new RecordedRouting(
@@ -422,12 +422,12 @@ final class RunningSequence implements Transcript {
             this.remainders = new float[k == 0 ? 0 : INITIAL_DRAWS];
         }
 
-        /** Null where nothing is to be recorded. */
+        /** Null if the request asks for no record. */
         static @Nullable DrawNotes of(Sampling sampling) {
             return sampling.recordsKept() || sampling.topLogProbs() > 0 ? new DrawNotes(sampling) : null;
         }
 
-        /** Takes a draw that belongs to the rollout; they come in order. */
+        /** Adds the next draw of the rollout. */
         void take(DecodeSteps done, int step, int slot) {
             if (recordsKept) {
                 takeKept(done.kept(step, slot));
@@ -492,7 +492,7 @@ final class RunningSequence implements Transcript {
         private float[] temperedLogProbs;
         private int length;
 
-        /** @param most that there may be */
+        /** @param most largest number of tokens */
         ResponseTokens(int most) {
             this.most = most;
             int initial = Math.min(most, INITIAL);
@@ -512,7 +512,7 @@ final class RunningSequence implements Transcript {
             append(token, (byte) 1, logProb, temperedLogProb);
         }
 
-        /** The environment said some. */
+        /** Appends tokens of the environment. */
         void said(int[] said) {
             for (int token : said) {
                 append(token, (byte) 0, 0f, 0f);
@@ -538,7 +538,7 @@ final class RunningSequence implements Transcript {
             return length;
         }
 
-        /** Whether this many more fit. */
+        /** Whether this many more tokens fit. */
         boolean fit(int more) {
             return length + more <= most;
         }
@@ -578,7 +578,7 @@ final class RunningSequence implements Transcript {
         private int[] starts = new int[2];
         private int count;
 
-        /** Position {@code position} is by {@code version}; positions come in order and without gaps. */
+        /** Adds the next position, sampled by {@code version}. */
         void extend(int position, long version) {
             if (count > 0 && versions[count - 1] == version) {
                 return;
@@ -597,7 +597,7 @@ final class RunningSequence implements Transcript {
             return count == 0 ? OptionalLong.empty() : OptionalLong.of(versions[0]);
         }
 
-        /** As records over a response of {@code length} tokens. */
+        /** Spans that cover a response of {@code length} tokens. */
         List<VersionSpan> toRecords(int length) {
             List<VersionSpan> spans = new ArrayList<>(count);
             for (int i = 0; i < count; i++) {

@@ -32,19 +32,19 @@ import java.util.function.Consumer;
  */
 final class ReleasedSamples {
     static final int MAX_REFUSED_GROUPS = 10_000;
-    /** Prompts that wait to be released once more; the rest is not. */
+    /** Most prompts waiting to be resampled; others are not resampled. */
     static final int MAX_RESAMPLES = 100;
 
     private final Map<String, AdmittedGroup> groups = new HashMap<>();
     private final Set<String> onlyRefused = new LinkedHashSet<>();
     private final Set<String> changed = new LinkedHashSet<>();
     private final Set<String> due = new LinkedHashSet<>();
-    /** Those that were released again already. */
+    /** Groups refused by quarantine that were already released again. */
     private final Set<String> quarantined = new HashSet<>();
 
     private final WaitingBatches waiting;
     private final Deque<ResampleRequest> resample = new ArrayDeque<>();
-    /** Hard prompts of batches that wait. */
+    /** Prompts to resample, by waiting batch. */
     private final TreeMap<Long, List<ResampleRequest>> hard = new TreeMap<>();
 
     private long nextOrdinal;
@@ -55,12 +55,12 @@ final class ReleasedSamples {
     private long unknown;
     private long releasedAgain;
 
-    /** Nothing released yet. */
+    /** Begins without a released sample. */
     ReleasedSamples() {
         waiting = new WaitingBatches(-1, List.of());
     }
 
-    /** What an earlier admission kept. */
+    /** Begins with the state of an earlier admission. */
     ReleasedSamples(Collection<AdmittedGroup> kept, AdmissionCounts counts) {
         nextOrdinal = counts.getNextOrdinal();
         released = counts.getReleased();
@@ -77,7 +77,7 @@ final class ReleasedSamples {
         }
     }
 
-    /** The counts as they are kept; positions are the log's to fill in. */
+    /** Counts to record; the caller adds the positions. */
     AdmissionCounts counts(Map<String, Long> positions) {
         return new AdmissionCounts(
                 nextOrdinal,
@@ -92,7 +92,7 @@ final class ReleasedSamples {
                 positions);
     }
 
-    /** A request is out: every sample of it is under way. */
+    /** Records a released request: all its samples are in flight. */
     void released(AdmittedGroup group, long ordinal) {
         nextOrdinal = Math.max(nextOrdinal, ordinal + 1);
         if (groups.putIfAbsent(group.groupId(), group) == null) {
@@ -102,17 +102,17 @@ final class ReleasedSamples {
         }
     }
 
-    /** Ordinals below this one were used, in any epoch. */
+    /** Skips ordinals used in any epoch. */
     void usedOrdinalsBelow(long ordinal) {
         nextOrdinal = Math.max(nextOrdinal, ordinal);
     }
 
-    /** A request that waited to be released once more is. */
+    /** Removes and returns the next prompt to resample. */
     Optional<ResampleRequest> takeResample() {
         return Optional.ofNullable(resample.poll());
     }
 
-    /** Hard prompts of batches that were consumed since the last call. */
+    /** Prompts to resample of batches consumed since the last call. */
     List<ResampleRequest> takeHard() {
         Map<Long, List<ResampleRequest>> consumed = hard.headMap(waiting.settledThrough(), true);
         List<ResampleRequest> taken =
@@ -121,17 +121,17 @@ final class ReleasedSamples {
         return taken;
     }
 
-    /** A prompt is to be released once more before new ones; false if there is no room. */
+    /** Adds a prompt to resample before new ones; false if there are too many. */
     boolean addResample(ResampleRequest prompt) {
         return resample.size() < MAX_RESAMPLES && resample.add(prompt);
     }
 
-    /** A sample left without reaching a batch; false if it was not under way. */
+    /** Settles a sample with an outcome; false if it was not in flight. */
     boolean left(SampleName sample) {
         return settle(sample, false);
     }
 
-    /** A record of a sample was refused; false if it was not under way. */
+    /** Settles a refused sample; false if it was not in flight. */
     boolean refused(SampleName sample) {
         return settle(sample, true);
     }
@@ -154,17 +154,17 @@ final class ReleasedSamples {
         return true;
     }
 
-    /** Whether a record of a group was refused because its generator is in quarantine, since it was last released. */
+    /** Whether quarantine refused a record of a group since its last release. */
     boolean wasQuarantined(String groupId) {
         return quarantined.contains(groupId);
     }
 
-    /** What is under way of a group is to be released again. */
+    /** Marks a group whose samples in flight are to be released again. */
     void becomesDue(String groupId) {
         due.add(groupId);
     }
 
-    /** The next group to release again that still has samples under way; empty if none is due. */
+    /** The next group to release again that has samples in flight; empty if none. */
     Optional<AdmittedGroup> takeDue() {
         while (!due.isEmpty()) {
             String groupId = due.iterator().next();
@@ -177,7 +177,7 @@ final class ReleasedSamples {
         return Optional.empty();
     }
 
-    /** A group is released once more under its name. */
+    /** Records another release of a group under its name. */
     void releasedAgain(AdmittedGroup group, long atMs) {
         releasedAgain += group.underWay().cardinality();
         group.releasedAgain(atMs);
@@ -199,7 +199,7 @@ final class ReleasedSamples {
         return true;
     }
 
-    /** A request was refused; how many samples were under way and now are not. */
+    /** Settles all samples of a refused request; returns how many were in flight. */
     int requestRefused(String groupId) {
         AdmittedGroup group = groups.get(groupId);
         if (group == null || group.underWay().isEmpty()) {
@@ -219,7 +219,7 @@ final class ReleasedSamples {
         return samples;
     }
 
-    /** A refused record of a sample was put back; false if the sample was not lost by that. */
+    /** Puts a redriven sample in flight again; false if its refusal had not settled it. */
     boolean redriven(SampleName sample) {
         AdmittedGroup group = groups.get(sample.groupId());
         if (group == null || !group.refused().get(sample.sampleIndex())) {
@@ -230,7 +230,7 @@ final class ReleasedSamples {
         return true;
     }
 
-    /** A refused request was put back. */
+    /** Puts the samples of a redriven request in flight again. */
     void requestRedriven(String groupId) {
         AdmittedGroup group = groups.get(groupId);
         if (group == null || group.refused().isEmpty()) {
@@ -252,7 +252,7 @@ final class ReleasedSamples {
         hasChanged(group);
     }
 
-    /** Samples reached a batch, which is or will be consumed. */
+    /** Records the samples of a batch. */
     void batched(SampleEvent.Batched batch) {
         if (!waiting.takes(batch.batchId())) {
             unknown++; // a copy, or a batch far ahead that nobody made
@@ -313,7 +313,7 @@ final class ReleasedSamples {
         }
     }
 
-    /** Those that only a redrive could bring back are forgotten in the end, the oldest first. */
+    /** Evicts the oldest groups with refused samples only. */
     private void noteRefused(AdmittedGroup group) {
         if (!group.underWay().isEmpty() || group.refused().isEmpty()) {
             onlyRefused.remove(group.groupId());
@@ -330,7 +330,7 @@ final class ReleasedSamples {
         return waiting.firstOffset();
     }
 
-    /** Groups that have changed since the last call, by name; empty where nothing is to be kept of one any more. */
+    /** Groups changed since the last call, by name; empty for a fully settled one. */
     Map<String, Optional<AdmittedGroup>> takeChanges() {
         Map<String, Optional<AdmittedGroup>> changes = new HashMap<>();
         changed.forEach(groupId -> changes.put(groupId, Optional.ofNullable(groups.get(groupId))));
@@ -342,7 +342,7 @@ final class ReleasedSamples {
         return !changed.isEmpty();
     }
 
-    /** A group's place on the log is known, which is worth keeping. */
+    /** Records a request's place on the log. */
     void placed(String groupId, int partition, long offset) {
         AdmittedGroup group = groups.get(groupId);
         if (group != null) {
@@ -351,13 +351,13 @@ final class ReleasedSamples {
         }
     }
 
-    /** A group with samples under way; empty if no group has the name. */
+    /** A group by name. */
     Optional<AdmittedGroup> underWay(String groupId) {
         return Optional.ofNullable(groups.get(groupId))
                 .filter(group -> !group.underWay().isEmpty());
     }
 
-    /** The groups with samples under way, in no order. */
+    /** Groups with samples in flight, unordered. */
     List<AdmittedGroup> groupsUnderWay() {
         List<AdmittedGroup> found = new ArrayList<>();
         for (AdmittedGroup group : groups.values()) {
@@ -372,12 +372,12 @@ final class ReleasedSamples {
         return nextOrdinal;
     }
 
-    /** Samples that were released and not settled. */
+    /** Samples in flight: released and not settled. */
     long underWay() {
         return underWay;
     }
 
-    /** Samples asked for in this epoch, each once. */
+    /** Samples released in this epoch, each once. */
     long released() {
         return released;
     }
@@ -387,7 +387,7 @@ final class ReleasedSamples {
         return consumed;
     }
 
-    /** Samples that left otherwise. */
+    /** Samples settled otherwise. */
     long lost() {
         return lost;
     }
@@ -397,20 +397,20 @@ final class ReleasedSamples {
         return unknown;
     }
 
-    /** A record of this run that is about no sample that could be under way. */
+    /** Counts a record of this run that settles no sample. */
     void countUnknown() {
         unknown++;
     }
 
-    /** Samples that were released again under the same name. */
+    /** Repeated releases of samples under the same name. */
     long releasedAgain() {
         return releasedAgain;
     }
 
     /**
-     * Batches that wait for their step, each with its samples, until they are consumed in the order of their ids.
+     * Batches that wait for their step, with their samples; consumed in the order of their ids.
      *
-     * <p>Which are is told by the newest version's manifest, and by steps that were starved. Confined to admission's thread.
+     * <p>The newest manifest and starved steps tell which are consumed. Confined to admission's thread.
      */
     static final class WaitingBatches {
         private static final int MAX_WAITING_BATCHES = 4096;
@@ -426,8 +426,8 @@ final class ReleasedSamples {
         private long settledThrough;
 
         /**
-         * @param settledThrough the last batch that was consumed; -1 if none was
-         * @param starved batches that made no version and whose content is not known yet
+         * @param settledThrough last consumed batch; -1 if none
+         * @param starved starved batches that were not read yet
          */
         WaitingBatches(long settledThrough, Collection<Long> starved) {
             this.settledThrough = settledThrough;
@@ -440,15 +440,15 @@ final class ReleasedSamples {
             return batched.contains(sample);
         }
 
-        /** Whether a batch is neither consumed nor far ahead, where nobody makes one. */
+        /** Whether a batch is neither consumed nor implausibly far ahead. */
         boolean takes(long batchId) {
             return batchId > settledThrough && waiting.size() < MAX_WAITING_BATCHES;
         }
 
         /**
-         * A batch that waits from now on.
+         * Adds a waiting batch.
          *
-         * @return false if one of its id waits already: one of the two is a copy or a forgery, and the samples of both are consumed with it
+         * @return false if a batch with its id waits already: one is a copy or foreign, and the samples of both are consumed with it
          */
         boolean add(long batchId, long offset, Set<SampleName> samples) {
             batched.addAll(samples);
@@ -473,7 +473,7 @@ final class ReleasedSamples {
             consumedThrough = Math.max(consumedThrough, batchId);
         }
 
-        /** @param consumed takes each sample of the batches that wait no longer */
+        /** @param consumed receives each sample of the consumed batches */
         void settle(Consumer<SampleName> consumed) {
             while (!waiting.isEmpty()
                     && (waiting.firstKey() <= consumedThrough || starved.contains(waiting.firstKey()))) {
@@ -490,7 +490,7 @@ final class ReleasedSamples {
             return settledThrough;
         }
 
-        /** Batches that made no version and whose content is not known yet; lowest first. */
+        /** Starved batches that were not read yet, lowest first. */
         List<Long> starved() {
             return List.copyOf(starved);
         }

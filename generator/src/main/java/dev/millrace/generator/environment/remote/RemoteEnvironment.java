@@ -11,8 +11,8 @@ import java.util.List;
 /**
  * An environment of the user's own, in any language: a server, a command, or a server that speaks OpenEnv.
  *
- * <p>A turn of the policy ends with a stop token of its vocabulary or a text of {@code stop}. Then the environment is told what it wrote, and
- * what it answers stands before the next turn, until it says that the episode is over. Other sequences go on meanwhile.
+ * <p>A turn of the policy ends with a stop token of its vocabulary or a text of {@code stop}. The environment receives the
+ * turn's text; its answer precedes the next turn, until it ends the episode. Other sequences continue meanwhile.
  *
  * @param name name that prompts use: lower-case letters, digits and '-'
  * @param protocol protocol: {@code millrace} or {@code openenv}
