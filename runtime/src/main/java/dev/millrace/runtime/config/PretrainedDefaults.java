@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
  * its language. So: small steps, no entropy bonus, a KL penalty against the initial weights, and fewer responses a
  * step. Such steps change few bits of a bfloat16, so versions are stored in it.
  *
- * <p>They do not change an algorithm that is chosen by name: then only the optimizer's defaults apply.
+ * <p>An algorithm chosen by name keeps its own entropy bonus and KL.
  */
 public final class PretrainedDefaults {
     private static final String ALGORITHM = "algorithm";
