@@ -43,24 +43,24 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a step does before its first update: log-probs of the starting weights and of the reference as far as they are needed,
- * the corrections, the penalty in the reward, and the advantages.
+ * Decides a batch again at step start: scores it under the starting weights and the reference as far as needed, and applies the
+ * algorithm's stages, the KL penalty in the reward included.
  *
- * <p>Nothing here changes weights or optimiser. Used by one thread.
+ * <p>Does not change weights or optimiser. Used by one thread.
  */
 final class StepStart {
     static final String KL_COEFFICIENT = "kl.coefficient";
 
     private final Algorithm algorithm;
     private final Set<StageInput> inputs;
-    /** Those that a forward pass finds anew: a partner's values are not among them. */
+    /** Inputs that a forward pass replaces; not a partner's values. */
     private final Set<StageInput> scored;
 
     private final boolean readsNorms;
     private final ReferenceLogProbs references;
     private final GradientShards shards;
     private final InRewardPenalty penalty;
-    /** Whether the weights are others than the run's of that version, whose log-probs trajectories carry. */
+    /** Whether the weights differ from the recorded version, so that recorded log-probs do not apply. */
     private boolean departed;
 
     StepStart(Algorithm algorithm, ReferenceLogProbs references, GradientShards shards) {
@@ -79,14 +79,14 @@ final class StepStart {
     }
 
     /**
-     * Where a step starts.
+     * State at step start.
      *
-     * @param decision      what is trained on
-     * @param current       log-probs of the starting weights; null if none were needed
+     * @param decision      in force for the step
+     * @param current       log-probs of the starting weights; null if not needed
      * @param reference     packed log-probs of the reference; null without a divergence from it
      * @param values        of the policy's own critic, packed, before the first update; null without one
-     * @param klCoefficient how much the divergence counts; 0 without one
-     * @param controls      what is remembered after this batch
+     * @param klCoefficient coefficient of the divergence; 0 without one
+     * @param controls      state of the controls after this batch
      */
     record Started(
             StepDecision decision,
@@ -96,12 +96,12 @@ final class StepStart {
             double klCoefficient,
             ControlState controls) {}
 
-    /** Says whether the weights are others than the run's of that version. */
+    /** See {@link BatchOptimizer#departFromRecord}. */
     void departFromRecord(boolean isDeparted) {
         departed = isDeparted;
     }
 
-    /** @throws NonFiniteMemberException naming the member of the batch at which the weights give no number */
+    /** @throws NonFiniteMemberException naming the member with a non-finite output */
     Started start(StepMembers members, long version, Weights weights, ControlState controls, StepMetricsTally means) {
         CurrentLogProbs current = current(members, version, weights, means);
         boolean againstLearner = algorithm.kl().againstLearner();
@@ -137,7 +137,7 @@ final class StepStart {
                 decision, current, reference, hasCritic ? facts.vector(StageInput.VALUES) : null, klCoefficient, after);
     }
 
-    /** Whether the advantage asks for the norm of every sequence's own gradient, which is one by all weights. */
+    /** Whether the advantage reads each sequence's gradient norm, over all weights. */
     static boolean readsNorms(Algorithm algorithm) {
         return algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
     }
@@ -202,8 +202,7 @@ final class StepStart {
     }
 
     /**
-     * What an advantage that reads gradient norms makes of a decision: the norms are of what is trained on, and what that is does
-     * not depend on them.
+     * Computes advantages from gradient norms. Norms cover the trained tokens, which do not depend on them.
      */
     private StepDecision heldAgainstNorms(
             StepDecision decision, StageFacts facts, StepMembers members, Weights weights, StepMetricsTally means) {
@@ -225,7 +224,7 @@ final class StepStart {
         return algorithm.kl().howMuch().orElse(null);
     }
 
-    /** A member that was scored under this very version has its log-probs already, unless an update needs all of them. */
+    /** Scores the members; reuses scores under this version unless an update needs all members. */
     private @Nullable CurrentLogProbs current(
             StepMembers members, long version, Weights weights, StepMetricsTally means) {
         boolean everyone = algorithm.needsCurrentLogProbs() || algorithm.mode() == Mode.INTERPOLATED;
@@ -293,12 +292,12 @@ final class StepStart {
                     members.own(), members.behavior(), current, versions, Math.toIntExact(version), logProbs);
         }
 
-        /** Of all members; shared. */
+        /** Log-probs of all members; shared. */
         float[] everywhere() {
             return logProbs;
         }
 
-        /** Those of the members without old log-probs in the place of others; counted. */
+        /** Replaces the log-probs of members without old ones, and counts these. */
         float[] whereOldIsMissing(StepMembers members, float[] others, StepMetricsTally means) {
             float[] recovered = others.clone();
             int sequences = 0;
@@ -316,9 +315,8 @@ final class StepStart {
     }
 
     /**
-     * A batch's own decisions, as the step takes them that trusts the record: masks, advantages and step scale are the batch's,
-     * importance weights too where it has them, else made by the algorithm's rule of the recorded log-probs. What has become staler
-     * than the limit since the batch was made is masked, for that bound holds where a step starts.
+     * The decision of mode {@code recorded}: masks, advantages and step scale of the batch. Importance weights are the batch's if
+     * recorded, else computed from recorded log-probs. Masks tokens that have exceeded the staleness limit since.
      */
     static final class RecordedDecision {
         private final Algorithm algorithm;
@@ -329,7 +327,7 @@ final class StepStart {
 
         /**
          * @param facts with the recorded log-probs
-         * @param version that the step starts from
+         * @param version at step start
          */
         StepDecision of(StepMembers members, StageFacts facts, long version) {
             LearnerBatch batch = members.batch().batch();
@@ -396,12 +394,11 @@ final class StepStart {
         }
 
         /**
-         * What a step that trusts the batch's own masks still masks: tokens that are staler than the limit at the version from which
-         * it starts. An assembler that counts the batches ahead leaves none.
+         * Masks tokens that exceed the staleness limit at step start. There are none if the step starts at the expected version.
          *
-         * @param left the layout under the batch's masks, less these tokens
-         * @param report of the stage; null if there were none, and the batch's own reports stand as they are
-         * @param maskedBy one per member: the stage that masked the last of its tokens, or null; null as a whole if there were none
+         * @param left the layout under the batch's masks, without these tokens
+         * @param report of the stage; null without such tokens
+         * @param maskedBy per member, the stage that masked its last token, or null; null without such tokens
          */
         record LateStaleness(
                 TokenBatch left,

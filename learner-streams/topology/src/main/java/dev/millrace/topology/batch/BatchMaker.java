@@ -23,8 +23,8 @@ import java.util.Optional;
 import java.util.Set;
 
 /**
- * Makes the batch record of groups: lays their members out as one ragged batch, and has the algorithm decide. Pure, but for the
- * memory of the algorithm's advantage.
+ * Builds the batch record of groups: packs their members into one ragged batch and applies the algorithm. Pure, except for the
+ * memory of the advantage.
  */
 final class BatchMaker {
     private final RunIdentity run;
@@ -33,7 +33,7 @@ final class BatchMaker {
     private final boolean recordWeights;
     private final Optional<AssemblyMemory> memory;
 
-    /** @param memory of the algorithm's advantage; none where nothing is kept */
+    /** @param memory of the advantage; empty if it keeps nothing */
     BatchMaker(RunIdentity run, Algorithm algorithm, boolean recordWeights, Optional<AssemblyMemory> memory) {
         this.memory = memory;
         this.inputs = algorithm.inputs();
@@ -42,12 +42,12 @@ final class BatchMaker {
         this.recordWeights = recordWeights;
     }
 
-    /** What is read of trajectories. */
+    /** Vectors to read from trajectories. */
     Set<StageInput> inputs() {
         return inputs;
     }
 
-    /** Groups laid out, and what staleness leaves of them. */
+    /** Groups packed into a ragged batch, with the versions of their tokens. */
     record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
         /**
          * @param groups the members of each
@@ -86,25 +86,25 @@ final class BatchMaker {
         }
     }
 
-    /** What a version leaves of a group. */
+    /** Effect of the staleness limit on a group. */
     enum Freshness {
-        /** Something to train on. */
+        /** It has tokens to train on. */
         SOME,
-        /** Nothing: all of it is staler than the limit. */
+        /** All its tokens are too stale. */
         ALL_STALE,
-        /** Nothing, but there was nothing to begin with. */
+        /** It has no trainable tokens. */
         NOTHING_TRAINABLE
     }
 
     /**
-     * Which versions a batch is decided by.
+     * Versions of a batch.
      *
-     * @param assembled the newest when it is made
-     * @param atStep at which its step is expected to start: staleness is counted from it
+     * @param assembled newest at assembly
+     * @param atStep expected at step start; staleness counts from it
      */
     record BatchVersion(long assembled, long atStep) {}
 
-    /** Whether anything of a group could be trained on by a step that starts at this version. */
+    /** Returns what the staleness limit leaves of a group in a step that starts at this version. */
     Freshness freshness(Group group, long atStep) {
         int trainable = 0;
         int stale = 0;
@@ -119,12 +119,12 @@ final class BatchMaker {
     }
 
     /**
-     * The batch of these groups, in their order.
+     * Builds the batch of these groups, in their order.
      *
      * @param groups at least one of them with something to train on at the version of the step
      * @param vectors of every member, by rollout id
-     * @param order how they were chosen; stands before what the stages report
-     * @throws IllegalArgumentException if a stage cannot decide about it
+     * @param order report about their choice, before the stages' reports
+     * @throws IllegalArgumentException if a stage fails on the batch
      */
     LearnerBatch make(
             long batchId,
@@ -171,7 +171,7 @@ final class BatchMaker {
         return Objects.requireNonNull(vectors.get(member.sample().rolloutId()), member.sample()::rolloutId);
     }
 
-    /** What is decided about. */
+    /** Facts that the stages read. */
     static StageFacts facts(Layout layout, Map<String, Vectors> vectors, long atStep, long assembledAtMs) {
         boolean[] withoutOld = new boolean[layout.members().size()];
         for (int s = 0; s < withoutOld.length; s++) {

@@ -12,10 +12,10 @@ import java.util.TreeSet;
 final class ReadyGroups {
 
     /**
-     * When a group became ready: behind which trajectory; whole groups before short ones released there.
+     * Order in which groups became ready: by trajectory offset, whole groups before short ones.
      *
-     * @param offset of the trajectory
-     * @param isShort released by the deadline
+     * @param offset of the last trajectory before
+     * @param isShort closed by the deadline
      */
     record Turn(long offset, boolean isShort) implements Comparable<Turn> {
         private static final Comparator<Turn> ORDER =
@@ -61,17 +61,17 @@ final class ReadyGroups {
         byGroup.put(group, added);
     }
 
-    /** Takes groups out. */
+    /** Removes groups. */
     void remove(List<Group> leaving) {
         leaving.forEach(group -> ready.remove(byGroup.remove(group)));
     }
 
     /**
-     * The first groups that are enough for a batch together; none if all of them are not. They stay.
+     * Returns the first groups that fill a batch, without removing them; empty if all groups do not fill one.
      *
-     * @param atLeast how many groups to take in any case
-     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch; those
-     *     that became ready after others go before them
+     * @param atLeast number of groups to take at least
+     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch; they go
+     *     first
      */
     List<Group> first(BatchConfig config, int atLeast, long lastChance) {
         List<Group> first = new ArrayList<>();

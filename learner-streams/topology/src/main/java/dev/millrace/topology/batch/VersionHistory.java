@@ -24,23 +24,23 @@ final class VersionHistory {
     private static final long NONE = -1;
 
     /**
-     * A batch that was consumed and made no version.
+     * A starved batch.
      *
-     * @param version that stayed
-     * @param timestampMs when it was committed, Unix milliseconds
+     * @param version the unchanged version
+     * @param timestampMs time of its commit, Unix milliseconds
      */
     record Starved(long version, long timestampMs) {}
 
     /**
-     * When a version was published, and what of.
+     * Publication of a version.
      *
-     * @param batchId the batch it was made from; -1 for the initial weights
-     * @param timestampMs when, Unix milliseconds
+     * @param batchId batch that made it; -1 for the initial weights
+     * @param timestampMs Unix milliseconds
      */
     record Publication(long batchId, long timestampMs) {}
 
     private final ManifestChain<Publication> chain;
-    /** Without a gap. */
+    /** Versions on the chain, without a gap. */
     private final NavigableMap<Long, Publication> published = new TreeMap<>();
 
     /** Starved batches, by their ids. */
@@ -51,16 +51,16 @@ final class VersionHistory {
         this.chain = ManifestChain.ofBatches(first);
     }
 
-    /** True if nothing is known yet. */
+    /** True before the first version. */
     boolean isEmpty() {
         return published.isEmpty();
     }
 
     /**
-     * A version was published. One that counts keeps its time, unless it is said to be of another batch: then the chain's own manifest was written
-     * again over a made-up one, or this one was made up and that is to come.
+     * Adds a published version. A version on the chain keeps its time, unless the new record names another batch: one of the two
+     * is foreign, and the learner restores its own.
      *
-     * @return the versions about which something new is known, in order; empty if it waits, or is known
+     * @return new or changed versions, in order; empty if it is ahead or known
      */
     NavigableMap<Long, Publication> add(long version, Publication publication) {
         NavigableMap<Long, Publication> taken = chain.add(Link.ofBatch(version, publication.batchId()), publication)
@@ -69,32 +69,32 @@ final class VersionHistory {
         return taken;
     }
 
-    /** The newest batch that was consumed, as versions and starved batches say; -1 without one. */
+    /** Newest consumed batch; -1 without one. */
     long consumed() {
         return Math.max(
                 published.isEmpty() ? NONE : published.lastEntry().getValue().batchId(),
                 starved.isEmpty() ? NONE : starved.lastKey());
     }
 
-    /** Whether this version waits for those before it. */
+    /** Whether this version waits for earlier ones. */
     boolean isAhead(long version) {
         return chain.isAhead(version);
     }
 
-    /** The version that is farthest ahead, if too many wait: it waits no longer. */
+    /** Removes and returns the version farthest ahead if too many wait. */
     OptionalLong giveUpFarthest() {
         return chain.giveUpFarthest();
     }
 
-    /** The version was deleted: it is waited for no longer. One that counts stays. */
+    /** Removes a deleted version that waits; one on the chain stays. */
     void deleted(long version) {
         chain.deleted(version);
     }
 
     /**
-     * What a task's store holds of the chain.
+     * Restores the chain from a task's store.
      *
-     * @return what does not continue it, and is not taken
+     * @return versions off the chain, which are ignored
      */
     List<Long> restore(NavigableMap<Long, Publication> versions) {
         List<Long> strays = new ArrayList<>();
@@ -143,9 +143,8 @@ final class VersionHistory {
     }
 
     /**
-     * True if a member names a version that is not known to be published: it is on its way, or was made up. If members
-     * were trusted, one made-up version would make everything else stale. If no version is known at all, no learner
-     * publishes any, and members are trusted.
+     * True if a member names an unpublished version, which may arrive or be forged. Trusting it would let one forged version
+     * make everything else stale. Without any version no learner publishes, and members are trusted.
      */
     boolean lacksVersionOf(Member member) {
         return !published.isEmpty() && newestNamedBy(member) > published.lastKey();
@@ -180,7 +179,7 @@ final class VersionHistory {
         return NONE;
     }
 
-    /** When a batch was consumed: when its version was published, or it was starved; the beginning of time if not known. */
+    /** Time at which a batch was consumed: of its version or its starved step; {@code Long.MIN_VALUE} if unknown. */
     long consumedMsOf(long batchId) {
         Starved none = starved.get(batchId);
         if (none != null) {
@@ -195,9 +194,9 @@ final class VersionHistory {
     }
 
     /**
-     * Forgets what no later batch can ask for: versions that are older than the one current at {@code timeMs}.
+     * Forgets versions older than the one current at {@code timeMs}, which no later batch needs.
      *
-     * @return what was forgotten
+     * @return the forgotten versions and batches
      */
     Forgotten forgetBefore(long timeMs) {
         long current = publishedBy(timeMs);
@@ -213,6 +212,6 @@ final class VersionHistory {
         return new Forgotten(versions, batches);
     }
 
-    /** What no later batch can ask for: versions, and starved batches. */
+    /** Versions and starved batches that no later batch needs. */
     record Forgotten(List<Long> versions, List<Long> starvedBatches) {}
 }
