@@ -1,12 +1,12 @@
 package dev.millrace.corrections.stage;
 
 /**
- * The stage that turns rewards into advantages, over whole groups and before anything is masked: a masked sibling still is a
- * baseline. {@link StageBatch#advantage} for one per sequence, {@link StageBatch#tokenAdvantage} for one per token.
+ * A stage that turns rewards into advantages, over whole groups and before masks, so that a masked sibling counts for the
+ * baseline: {@link StageBatch#advantage} for one per sequence, {@link StageBatch#tokenAdvantage} for one per token.
  */
 public interface AdvantageEstimator extends Stage {
 
-    /** Returns how many sequences a group must have; a smaller one is refused, and its batch with it. */
+    /** Returns the least size of a group; a smaller one fails the batch. */
     default int leastGroup() {
         return 1;
     }

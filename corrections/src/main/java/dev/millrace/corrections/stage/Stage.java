@@ -4,12 +4,12 @@ import dev.millrace.corrections.CorrectionUnit;
 import java.util.Set;
 
 /**
- * One decision over a batch: it reads the batch's facts and what the stages before it left, changes one thing, and says on
- * how much it acted.
+ * One decision over a batch: reads the batch's facts and the result of earlier stages, changes one thing, and reports how many
+ * tokens it changed.
  *
- * <p>An implementation is a record. Its components are its settings, refused in the constructor with a sentence where they
- * are wrong, and the same settings on the same facts decide the same, bit for bit: no clock, no random number that is not
- * seeded by the facts. Immutable and thread-safe.
+ * <p>An implementation is a record whose components are its settings, validated in the constructor. The same settings and
+ * facts give the same bits: no clock, and random numbers only if seeded by the facts. Immutable and thread-safe. {@code
+ * dev.millrace.stages.AlgorithmParts} lists the built-in ones.
  */
 public interface Stage {
 
@@ -20,7 +20,7 @@ public interface Stage {
         return StageSettings.kindOf(getClass());
     }
 
-    /** What receives one verdict, weight or advantage as a whole. */
+    /** The unit that receives one verdict, weight or advantage as a whole. */
     CorrectionUnit unit();
 
     /**
@@ -40,10 +40,10 @@ public interface Stage {
     }
 
     /**
-     * Decides, and reports.
+     * Decides about the batch, and reports.
      *
-     * @throws AbsentInputException naming what the batch lacks
-     * @throws dev.millrace.corrections.NonFiniteLogProbException naming sequence and token of a value that is no number
+     * @throws AbsentInputException naming the missing input
+     * @throws dev.millrace.corrections.NonFiniteLogProbException naming sequence and token of a non-finite value
      */
     StageOutcome apply(StageBatch batch);
 }

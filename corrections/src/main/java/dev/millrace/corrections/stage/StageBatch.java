@@ -12,13 +12,12 @@ import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A batch on its way through the stages: its facts, and the decisions so far. The method that a stage calls to act
- * returns the stage's outcome.
+ * A batch during its stages: facts and decisions so far. A stage acts by calling one of the methods that return its outcome.
  *
  * <p>Used by one thread.
  */
 public final class StageBatch {
-    /** Who masked a sequence that came with nothing to train on. */
+    /** Stage name of a sequence that arrived without trained tokens. */
     public static final String OWN_MASK = "rollout";
 
     private final StageFacts facts;
@@ -47,7 +46,7 @@ public final class StageBatch {
     /**
      * Runs the stages over a batch in their order.
      *
-     * @throws AbsentInputException if a stage reads what the batch does not have
+     * @throws AbsentInputException if the batch lacks an input of a stage
      * @throws NonFiniteLogProbException naming vector, sequence and token
      * @throws StageFailedException if a stage throws anything else
      */
@@ -89,7 +88,7 @@ public final class StageBatch {
         return ones;
     }
 
-    /** What is known of the batch. */
+    /** Facts of the batch. */
     public StageFacts facts() {
         return facts;
     }
@@ -99,17 +98,17 @@ public final class StageBatch {
         return left;
     }
 
-    /** One per sequence, as shaped so far; not to be written. */
+    /** One reward per sequence, after earlier stages; do not write. */
     public double[] rewards() {
         return rewards;
     }
 
-    /** One per sequence so far, 0 before an estimator; not to be written. */
+    /** One advantage per sequence, 0 before an estimator; do not write. */
     public double[] advantages() {
         return advantages;
     }
 
-    /** One per packed token so far, those of the sequence where it has one for all; 0 at context. The caller's. */
+    /** Copy of the advantages per packed token, 0 at context; the sequence's for all its tokens if there is one. */
     public float[] tokenAdvantages() {
         if (tokenAdvantages != null) {
             return tokenAdvantages.clone();
@@ -124,7 +123,7 @@ public final class StageBatch {
         return spread;
     }
 
-    /** One per sequence so far: the largest absolute advantage of a token that came with something to train on. */
+    /** Per sequence, the largest absolute advantage of its tokens. */
     public double[] largestAdvantages() {
         double[] largest = new double[advantages.length];
         TokenBatch own = facts.tokens();
@@ -137,12 +136,12 @@ public final class StageBatch {
         return largest;
     }
 
-    /** One per packed token so far, 1 at trained tokens before a stage that weighs; not to be written. */
+    /** One weight per packed token, 1 at trained tokens before a weight stage; do not write. */
     public float[] weights() {
         return weights == null ? ones() : weights;
     }
 
-    /** Puts other rewards in the place of those so far, one per sequence; acted on is whose reward is another. */
+    /** Replaces the rewards, one per sequence; sequences with another reward count as acted on. */
     public StageOutcome reward(Stage by, double[] shaped, Map<String, Double> values) {
         requirePerSequence("rewards", shaped);
         double[] before = rewards;
@@ -150,7 +149,7 @@ public final class StageBatch {
         return acted(by, s -> before[s] == rewards[s] ? 0 : left.trainedTokens(s), values);
     }
 
-    /** Sets one advantage per sequence; acted on is whose advantage is not 0. */
+    /** Sets one advantage per sequence; sequences with a nonzero one count as acted on. */
     public StageOutcome advantage(Stage by, double[] perSequence, Map<String, Double> values) {
         requirePerSequence("advantages", perSequence);
         advantages = perSequence.clone();
@@ -158,7 +157,7 @@ public final class StageBatch {
         return acted(by, s -> advantages[s] == 0 ? 0 : left.trainedTokens(s), values);
     }
 
-    /** Sets one advantage per packed token; what is not trained does not matter. */
+    /** Sets one advantage per packed token; ignored at untrained tokens. */
     public StageOutcome tokenAdvantage(Stage by, float[] perToken, Map<String, Double> values) {
         TokenBatch own = facts.tokens();
         own.requireFinite("advantages", perToken);
@@ -184,7 +183,7 @@ public final class StageBatch {
                 values);
     }
 
-    /** Notes what a value function is to be fitted to, one per packed token; what is not trained does not matter. */
+    /** Sets the targets of the value function, one per packed token; ignored at untrained tokens. */
     public void returns(float[] perToken) {
         facts.tokens().requireFinite("returns", perToken);
         returns = perToken.clone();
@@ -203,7 +202,7 @@ public final class StageBatch {
     }
 
     /**
-     * Takes tokens out of the update; the removed tokens count as acted on.
+     * Masks tokens, which count as acted on.
      *
      * @param keep one per packed token: 1 to keep the token unchanged, 0 to mask it
      */
@@ -222,8 +221,8 @@ public final class StageBatch {
     /**
      * Sets importance weights, one per packed token, not negative.
      *
-     * @param actedTokens how many trained tokens were truncated, zeroed or otherwise bounded
-     * @param actedSequences in how many sequences
+     * @param actedTokens number of trained tokens whose weight was truncated, zeroed or bounded
+     * @param actedSequences number of sequences with such a token
      */
     public StageOutcome weigh(
             Stage by, float[] perToken, long actedTokens, long actedSequences, Map<String, Double> values) {
@@ -239,7 +238,7 @@ public final class StageBatch {
                 new TreeMap<>(values));
     }
 
-    /** Multiplies the importance weights, one factor per packed token; acted on is where it is not 1. */
+    /** Multiplies the importance weights, one factor per packed token; trained tokens with another factor than 1 count as acted on. */
     public StageOutcome scaleWeights(Stage by, double[] factors, Map<String, Double> values) {
         left.requireFinite("factors of importance weights", factors);
         float[] scaled = weights().clone();
@@ -259,7 +258,7 @@ public final class StageBatch {
                 values);
     }
 
-    /** Notes the effective sample size and what it leaves of the step; acted if that is not all of it. */
+    /** Records the effective sample size and multiplies the step scale; acts unless the factor is 1. */
     public StageOutcome sampleSize(
             Stage by, OptionalDouble raw, OptionalDouble truncated, double scale, Map<String, Double> values) {
         essRatio = raw;
@@ -268,7 +267,7 @@ public final class StageBatch {
         return acted(by, s -> scale == 1 ? 0 : left.trainedTokens(s), values);
     }
 
-    /** Notes the second moment of the log ratio over what is trained on now. */
+    /** Records the second moment of the log ratio over the trained tokens. */
     public StageOutcome secondMoment(Stage by, OptionalDouble mean, Map<String, Double> values) {
         secondMoment = mean;
         return observed(by, values);

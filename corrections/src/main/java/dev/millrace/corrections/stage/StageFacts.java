@@ -61,7 +61,7 @@ public final class StageFacts {
         return tokens;
     }
 
-    /** One per sequence, as it came; what shaping made of it is {@link StageBatch#rewards}. */
+    /** One per sequence, before reward stages; {@link StageBatch#rewards} has the shaped ones. */
     public double[] rewards() {
         return rewards;
     }
@@ -84,7 +84,7 @@ public final class StageFacts {
     }
 
     /**
-     * Two policies compared. The current policy is known to nobody yet: where a step starts, it is the proximal one.
+     * The log ratio of two policies. There is no current policy yet: at step start it equals the proximal one.
      *
      * @throws AbsentInputException if one of the two is not known
      */
@@ -108,12 +108,12 @@ public final class StageFacts {
         };
     }
 
-    /** What staleness is counted from: the version at which the step starts, or is expected to. */
+    /** The actual or expected version at step start, from which staleness counts. */
     public long version() {
         return version;
     }
 
-    /** One per sequence: whether its old log-probs cannot be had. */
+    /** One per sequence: whether its old log-probs are missing. */
     public boolean[] withoutOld() {
         return withoutOld;
     }

@@ -1,8 +1,8 @@
 /**
- * One decision over a batch, and the batch on its way through a list of them.
+ * Stages, and a batch that passes through a list of them.
  *
- * <p>A {@link dev.millrace.corrections.stage.Stage} is a record whose components are its settings. The same list of stages runs
- * where a batch is formed, where a step starts, where a recorded batch is decided about again, and over vectors in a file.
+ * <p>A {@link dev.millrace.corrections.stage.Stage} is a record whose components are its settings. The same list runs at batch
+ * assembly, at step start, in a replay, and over a file of sequences.
  */
 @NullMarked
 package dev.millrace.corrections.stage;

@@ -52,7 +52,7 @@ import org.slf4j.LoggerFactory;
  * The role admission: enforces eta by releasing prompts only while {@link StalenessCapacity} has room.
  *
  * <p>Requests follow the order of their ordinals. A request is a function of the task and its ordinal; one that resamples a
- * group keeps the ordinal of the first request. A run has one admission: a second one fences the first, which then fails.
+ * group takes the prompt of its first request. A run has one admission: a second one fences the first, which then fails.
  * After a restart or a failed transaction it resumes from the last commit.
  *
  * <p>Registers {@link AdmissionMeters}.

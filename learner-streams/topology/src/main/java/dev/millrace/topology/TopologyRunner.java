@@ -95,7 +95,7 @@ public final class TopologyRunner implements AutoCloseable {
     private final Path stateDirectory;
     private final TopologyMeters meters;
     private volatile @Nullable KafkaStreams engine;
-    /** Owner of the instance's name; null in a streams group, which has no static members. */
+    /** Owner of the instance's name; null in a streams group. */
     private volatile @Nullable InstanceOwner owner;
 
     private final MeterRegistry registry;
