@@ -238,7 +238,7 @@ public final class StageBatch {
                 new TreeMap<>(values));
     }
 
-    /** Multiplies the importance weights, one factor per packed token; trained tokens with another factor than 1 count as acted on. */
+    /** Multiplies the importance weights, one factor per packed token; trained tokens with a factor other than 1 count as acted on. */
     public StageOutcome scaleWeights(Stage by, double[] factors, Map<String, Double> values) {
         left.requireFinite("factors of importance weights", factors);
         float[] scaled = weights().clone();
