@@ -74,7 +74,7 @@ import org.junit.jupiter.api.io.TempDir;
 class VersionsOnTheLogIT {
     private static final DecoderShape SHAPE = SmallDecoder.SHAPE;
     private static final WeightsConfig CONFIG = new WeightsConfig(
-            "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 10_000);
+            "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 10_000, 60_000);
     private static final Duration LIMIT = Duration.ofMinutes(5);
 
     @TempDir
@@ -397,7 +397,7 @@ class VersionsOnTheLogIT {
         publish(moved(one, 3, weights.getFirstOffset() + 1_000, weights.getLastOffset() + 1_000));
 
         WeightsConfig patient = new WeightsConfig(
-                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 3_600_000, 10_000);
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.STOP, 256, 100, 3_600_000, 60_000);
         try (PolicyFeed feed = new PolicyFeed(connection, patient)) {
             feed.awaitAtLeast(3, LIMIT);
             for (long version : List.of(2L, 3L)) {
@@ -498,7 +498,7 @@ class VersionsOnTheLogIT {
         publish(0, Weights.random(SHAPE, 0), fresh());
         PolicyVersion one = publish(1, Weights.random(SHAPE, 1), fresh());
         WeightsConfig waiting = new WeightsConfig(
-                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 60_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting);
                 NewestWeights served = new NewestWeights(feed, LIMIT)) {
             await(() -> served.current().version() == 1);
@@ -637,7 +637,7 @@ class VersionsOnTheLogIT {
                                     + " kept");
         }
         WeightsConfig waiting = new WeightsConfig(
-                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 10_000);
+                "kafka", "", Dtype.F32, 4, 1, 0, 30_000, BrokenVersionPolicy.WAIT, 256, 100, 10_000, 60_000);
         try (PolicyFeed feed = new PolicyFeed(connection, waiting)) {
             feed.awaitAtLeast(2, LIMIT);
             CompletableFuture<NewestWeights> joining =
@@ -701,7 +701,7 @@ class VersionsOnTheLogIT {
                 256,
                 100,
                 10_000,
-                10_000);
+                60_000);
         Weights weights = Weights.random(SHAPE, 1);
         AdamW optimizer = afterOneStep(weights);
         producer.beginTransaction();
@@ -738,7 +738,7 @@ class VersionsOnTheLogIT {
                 256,
                 100,
                 10_000,
-                10_000);
+                60_000);
         List<Weights> published = publishDrifting(new VersionWriter(connection, producer, files), 0, 4);
         // killed between object and commit; the step that is repeated finds its object
         Weights last = published.get(3).copy();
