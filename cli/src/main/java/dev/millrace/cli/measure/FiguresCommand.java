@@ -136,6 +136,8 @@ public final class FiguresCommand implements Callable<Integer> {
             return false;
         }
         Files.delete(log);
+        Path report = reports.resolve(figure.report());
+        Files.writeString(report, Files.readString(report).replace(folder.toString(), "DIR")); // in its command
         for (String file : figure.workload().isPresent() ? UNPUBLISHED : List.<String>of()) {
             Files.deleteIfExists(folder.resolve(file));
         }

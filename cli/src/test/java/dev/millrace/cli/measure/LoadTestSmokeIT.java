@@ -428,6 +428,10 @@ class LoadTestSmokeIT {
                     .as("as in load-tests/results")
                     .containsExactlyInAnyOrder("points.csv", "report.json", "report.png");
         }
+        assertThat(report.resolve("saturation").resolve(OpenLoopReport.JSON))
+                .content()
+                .contains("--report DIR\"")
+                .doesNotContain(report.toString());
         assertThat(run(List.of(1), command)).contains("absent: failed", "saturation: measured already");
     }
 
