@@ -41,19 +41,28 @@ def sampled(decoder, prompts, random):
     return tokens[:, -DIGITS:], np.stack(log_probs, 1)
 
 
-def train(recorder, steps, lag, stale_from=0, correction="truncated", rate=3e-3, groups=16, samples=8, seed=1):
-    """Mean reward of each step. In float64, so that a processor's order of sums decides no draw."""
+def first_weights(random):
+    return {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)) for name, dims in tensors(SHAPE)}
+
+
+def questions(random, groups, samples):
+    """Prompts and right answers, one row per sample of a group."""
+    digits = np.repeat(random.integers(0, 10, (groups, DIGITS)), samples, 0)
+    return np.column_stack([np.full(len(digits), BEGIN), digits, np.full(len(digits), SEPARATOR)]), (digits + 1) % 10
+
+
+def train(recorder, steps, lag, rate=3e-3, seed=1, stale_from=0, correction="truncated", groups=16, samples=8):
+    """Mean reward of each step. In float64, so that the order in which a processor sums shows only after some 200 steps."""
     random = np.random.default_rng(seed)
-    weights = {name: (random.normal(size=dims) * 0.1 if len(dims) > 1 else np.ones(dims)) for name, dims in tensors(SHAPE)}
+    weights = first_weights(random)
     decoder, optimizer, versions, means = Decoder(SHAPE), AdamW(weights, {}, 0), [], []
     for step in range(steps):
         versions = [*versions, {name: w.copy() for name, w in weights.items()}][-1 - lag:]
-        digits = np.repeat(random.integers(0, 10, (groups, DIGITS)), samples, 0)
-        count = len(digits)
-        prompts = np.column_stack([np.full(count, BEGIN), digits, np.full(count, SEPARATOR)])
+        prompts, right = questions(random, groups, samples)
+        count = len(prompts)
         behind = min(step, lag if step >= stale_from else 0)
         answers, behavior = sampled(decoder.load(versions[-1 - behind]), prompts, random)
-        rewards = (answers == (digits + 1) % 10).mean(1)
+        rewards = (answers == right).mean(1)
         advantages = (rewards - rewards.reshape(groups, samples).mean(1).repeat(samples))
         sequences = np.column_stack([prompts, answers[:, :-1]])
         width = sequences.shape[1]
@@ -75,27 +84,37 @@ def train(recorder, steps, lag, stale_from=0, correction="truncated", rate=3e-3,
     return means
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+def main(train, doc, add_options=lambda parser: None, **defaults):
+    """Runs an example by its options.
+
+    :param train: called with a recorder, the number of steps, the lag, and the other options by name
+    """
+    parser = argparse.ArgumentParser(description=doc.split("\n")[0])
     parser.add_argument("--directory", help="folder for the records")
     parser.add_argument("--bootstrap-servers", default="", help="cluster of a run, in place of a folder")
     parser.add_argument("--run", help="id of the run")
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--lag", type=int, default=1, help="lag of the sampler, in versions")
-    parser.add_argument("--stale-from", type=int, default=0, help="step from which on it is")
-    parser.add_argument("--correction", choices=CORRECTIONS, default="truncated")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--lag", type=int, help="lag of the sampler, in versions")
     parser.add_argument("--rate", type=float, default=3e-3, help="learning rate")
     parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args()
-    with Recorder(args.bootstrap_servers, args.run, directory=args.directory) as recorder:
-        means = train(recorder, args.steps, args.lag, args.stale_from, args.correction, args.rate, seed=args.seed)
-    for start in range(0, args.steps, 20):
-        print(f"steps {start:3} to {min(start + 20, args.steps) - 1:3}  reward {np.mean(means[start:start + 20]):.2f}")
+    add_options(parser)
+    parser.set_defaults(**defaults)
+    options = vars(parser.parse_args())
+    steps = options.pop("steps")
+    try:
+        with Recorder(options.pop("bootstrap_servers"), options.pop("run"), directory=options.pop("directory")) as recorder:
+            means = train(recorder, steps, **options)
+    except MillraceError as e:
+        sys.exit(f"{type(e).__name__}: {e}")
+    for start in range(0, steps, 20):
+        print(f"steps {start:3} to {min(start + 20, steps) - 1:3}  reward {np.mean(means[start:start + 20]):.2f}")
     print(f"{recorder.recorded} steps recorded, {recorder.repeated} repeated, {recorder.dropped} dropped")
 
 
+def add_options(parser):
+    parser.add_argument("--stale-from", type=int, default=0, help="step from which on the sampler lags")
+    parser.add_argument("--correction", choices=CORRECTIONS, default="truncated")
+
+
 if __name__ == "__main__":
-    try:
-        main()
-    except MillraceError as e:
-        sys.exit(f"{type(e).__name__}: {e}")
+    main(train, __doc__, add_options, steps=60, lag=1)

@@ -1,4 +1,4 @@
-"""Hooks that record other trainers' steps. Written against the sources named here, and never run inside these trainers."""
+"""Hooks that record other trainers' steps. Written against the sources named here; only TRL's ran inside its own trainers."""
 
 import json
 import re
@@ -7,13 +7,23 @@ from pathlib import Path
 import numpy as np
 
 
-def of_verl(trainer, recorder):
-    """A subclass of verl's RayPPOTrainer that records what each update of the actor is given; verl at commit 0094eb2057e6.
+def _require(is_set, setting):
+    if not is_set:
+        raise ValueError(f"cannot record: without {setting} the trainer does not compute the log-probs of sampler and learner; set it")
 
-    Set `actor_rollout_ref.rollout.calculate_log_probs=True`. verl counts steps from 1, and its driver has the whole batch.
+
+def of_verl(trainer, recorder):
+    """A subclass of verl's RayPPOTrainer that records what each update of the actor is given; verl 0.10.0.dev at commit 1dda039b9c63.
+
+    For `trainer.use_v1=False`. Set `actor_rollout_ref.rollout.calculate_log_probs=True`. verl counts steps from 1, and its driver has the whole
+    batch. An agent loop's rollouts carry the step after which their weights were synchronized: of their first token, `min_global_steps`.
     """
 
     class Recorded(trainer):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            _require(self.config.actor_rollout_ref.rollout.calculate_log_probs, "actor_rollout_ref.rollout.calculate_log_probs=True")
+
         def _update_actor(self, batch):
             out, given, width = super()._update_actor(batch), batch.batch, batch.batch["prompts"].shape[1]
             columns = {
@@ -22,8 +32,47 @@ def of_verl(trainer, recorder):
                 "advantages": given["advantages"], "behavior_log_probs": given["rollout_log_probs"],
                 "proximal_log_probs": given["old_log_probs"], "group": [str(uid) for uid in batch.non_tensor_batch["uid"]],
                 "temperature": [batch.meta_info["temperature"]] * len(given["responses"])}
+            sampled_by = batch.non_tensor_batch.get("min_global_steps", [None])
+            if None not in list(sampled_by):
+                columns["version"] = [int(step) for step in sampled_by]
             means = {name: float(np.mean(value)) for name, value in out.meta_info["metrics"].items()}
             recorder.step(columns, version=self.global_steps - 1, figures={name: mean for name, mean in means.items() if np.isfinite(mean)})
+            return out
+
+    return Recorded
+
+
+def of_verl_v1(trainer, recorder, queue):
+    """A subclass of one of verl's V1 trainers, its default, that records what each update of the actor is given; verl 0.10.0.dev at commit
+    1dda039b9c63.
+
+    Set `actor_rollout_ref.rollout.calculate_log_probs=True`. In the trainer's process set `TRAINER_REGISTRY[mode]` of
+    `verl.trainer.ppo.v1.trainer_base` to it, for the mode of `trainer.v1.trainer_mode`. A step is an update of the actor. The engines get the
+    weights after `parameter_sync_step` of them.
+
+    :param queue: the module `transfer_queue`, which holds the batch
+    """
+    fields = {"mask": "response_mask", "response_tokens": "responses", "prompt_tokens": "prompts", "advantages": "advantages",
+              "behavior_log_probs": "rollout_log_probs", "proximal_log_probs": "old_log_probs"}
+
+    class Recorded(trainer):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            _require(self.config.actor_rollout_ref.rollout.calculate_log_probs, "actor_rollout_ref.rollout.calculate_log_probs=True")
+
+        def _update_actor(self, batch, metrics):
+            out = super()._update_actor(batch, metrics=metrics)
+            kept = [(key, tag) for key, tag in zip(batch.keys, batch.tags) if not tag.get("is_padding", False)]
+            given = queue.kv_batch_get(keys=[key for key, _ in kept], partition_id=batch.partition_id,
+                                       select_fields=[*fields.values(), "rm_scores", "uid"])
+            rows = [dict(zip(fields, row)) for row in zip(*(given[name].unbind() for name in fields.values()))]
+            for row, (_, tag), uid, scores in zip(rows, kept, given["uid"].tolist(), given["rm_scores"].unbind()):
+                row |= {"group": str(uid), "reward": float(scores.sum()), "temperature": self.config.actor_rollout_ref.rollout.temperature}
+                if tag.get("min_global_steps") is not None:
+                    row["version"] = int(tag["min_global_steps"]) * self.parameter_sync_step
+            figures = {name: float(value) for name, value in metrics.items()
+                       if name.startswith("actor/") and isinstance(value, (int, float)) and np.isfinite(value)}
+            recorder.step(rows, version=(self.global_steps - 1) * self.parameter_sync_step + self.local_trigger_step, figures=figures)
             return out
 
     return Recorded
@@ -52,27 +101,62 @@ def of_slime(recorder):
 
     return record
 
-def of_async_trl(trainer, recorder):
-    """A subclass of TRL's AsyncGRPOTrainer that records each optimizer step; TRL 1.10.0.dev0 at commit f2cd57710ae3.
 
-    For one process and a run that begins anew. A sample's group and version go through the trainer as metrics, so their means are logged.
-    The proximal log-probs are those of the step's own forward pass.
+def of_trl(trainer, recorder):
+    """A subclass of TRL's GRPOTrainer that records each batch that it generates for training; TRL 1.13.0.
+
+    For `use_vllm=True`, which computes both log-probs, one process and one optimizer step per batch. The trainer waits for its samples, so they
+    are of the step's own version.
     """
 
-    class Tagged:
+    class Recorded(trainer):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            _require(self.use_vllm and self.vllm_importance_sampling_correction, "use_vllm=True and vllm_importance_sampling_correction=True")
+
+        def _calculate_rewards(self, *args):
+            self._recorded = super()._calculate_rewards(*args)
+            return self._recorded
+
+        def _generate_and_score_completions(self, inputs):
+            out = super()._generate_and_score_completions(inputs)
+            if self.model.training:
+                rewards, step = (self._recorded * self.reward_weights.to(self._recorded.device)).nansum(1), self.state.global_step
+                recorder.step({
+                    "mask": out["completion_mask"] * out.get("tool_mask", 1), "response_tokens": out["completion_ids"],
+                    "prompt_tokens": out["prompt_ids"], "prompt_mask": out["prompt_mask"], "reward": rewards, "advantage": out["advantages"],
+                    "behavior_log_probs": out.get("sampling_per_token_logps"), "proximal_log_probs": out.get("old_per_token_logps"),
+                    "reference_log_probs": out.get("ref_per_token_logps"), "temperature": [self.temperature] * len(rewards),
+                    "version": [step] * len(rewards), "group": [f"{step}-{i // self.num_generations}" for i in range(len(rewards))]}, version=step)
+            return out
+
+    return Recorded
+
+
+def of_async_trl(trainer, recorder):
+    """A subclass of TRL's AsyncGRPOTrainer that records each optimizer step; TRL 1.13.0.
+
+    For one process and a run that begins anew. The trainer's batches have no groups, versions and rewards; tokens and log-probs find them. The
+    proximal log-probs are those of the step's own forward pass.
+    """
+
+    def key(tokens, log_probs):
+        return tuple(tokens), np.float32(log_probs).tobytes()
+
+    class Remembered:
         def __init__(self, queue):
-            self._queue, self.qsize = queue, queue.qsize
+            self._queue, self.qsize, self.samples = queue, queue.qsize, {}
 
         def get(self, timeout):
             sample = self._queue.get(timeout=timeout)
-            sample.metrics |= {"recorded/group": sample.group_id, "recorded/version": sample.model_version}
+            self.samples.setdefault(key(sample.input_ids, sample.old_log_probs), []).append(sample)
             return sample
 
     class Recorded(trainer):
         _rows = []
 
         def get_train_dataloader(self):
-            self.rollout_queue = Tagged(self.rollout_queue)
+            self.rollout_queue = Remembered(self.rollout_queue)
             return super().get_train_dataloader()
 
         def compute_loss(self, model, inputs, *args, **kwargs):
@@ -85,6 +169,9 @@ def of_async_trl(trainer, recorder):
             if self.accelerator.sync_gradients:  # the last micro-batch of a step
                 recorder.step(self._rows, version=self.state.global_step)
                 self._rows = []
+                oldest = self.model_version - self.args.max_staleness - 1  # what is older was dropped
+                for each in [each for each, samples in self.rollout_queue.samples.items() if samples[-1].model_version < oldest]:
+                    del self.rollout_queue.samples[each]
             return loss
 
         def _rows_of(self, inputs, log_probs):
@@ -93,17 +180,20 @@ def of_async_trl(trainer, recorder):
             size, starts = int(inputs["attention_mask"][0].sum()), [i for i, position in enumerate(positions) if position == 0]
             starts = [start for start in starts if start < size]
             rows = []
-            for i, (start, end) in enumerate(zip(starts, [*starts[1:], size])):
-                metrics = {name: float(values[0][i]) for name, values in inputs["metrics"].items()}
+            for start, end in zip(starts, [*starts[1:], size]):
+                known, of = self.rollout_queue.samples, key(ids[start:end], behavior[start:end])
+                sample = known[of].pop(0)
+                if not known[of]:
+                    del known[of]
                 first = next((at for at in range(start, end) if mask[at]), None)
                 if first is None:
                     continue
-                synced = int(metrics["recorded/version"]) - 1  # the first synchronization is of the initial weights
+                synced = sample.model_version - 1  # the first synchronization is of the initial weights
                 rows.append({
-                    "group": str(int(metrics["recorded/group"])), "version": synced * self.args.weight_sync_steps,
+                    "group": str(sample.group_id), "version": synced * self.args.weight_sync_steps,
                     "mask": mask[first:end], "prompt_tokens": ids[start:first], "response_tokens": ids[first:end],
                     "behavior_log_probs": behavior[first:end], "proximal_log_probs": log_probs[first - 1:end - 1],
-                    "advantages": advantages[first:end], "reward": metrics["reward"], "temperature": self.args.temperature})
+                    "advantages": advantages[first:end], "reward": sample.metrics["reward"], "temperature": self.args.temperature})
             return rows
 
     return Recorded
@@ -160,7 +250,8 @@ def of_prime_rl(sink, recorder, exports):
 
 
 def of_nemo_rl(logger, recorder, num_generations):
-    """Has NeMo-RL's logger record the training data that `grpo_train` and `async_grpo_train` log; NeMo-RL 0.6.0 at commit 7ea279abfbeb.
+    """Has NeMo-RL's logger record the training data that `grpo_train`, `grpo_train_sync` and `async_grpo_train` log; NeMo-RL 0.6.0 at commit
+    7ea279abfbeb.
 
     Not with `force_on_policy_ratio`, which computes no log-probs, nor with `env.should_log_nemo_gym_responses`, which logs no training data.
     Generations of one prompt stand together.

@@ -12,7 +12,7 @@
 /* As in walker.py. */
 enum { NOTHING, LONG, BOOLEAN, SKIP, REAL, BYTES, UNION, ARRAY, MAP, RECORD };
 
-enum { MOST_ITEMS = 4096, MOST_PLACES = 1 << 24, LONGEST_SHIFT = 56 };
+enum { MOST_GATHERED = 4, MOST_ITEMS = 4096, MOST_PLACES = 1 << 24, LONGEST_SHIFT = 56 };
 
 /* In the place of a position. */
 enum { NOT_SO = -1, NO_MEMORY = -2 };
@@ -51,6 +51,10 @@ static int append(Numbers *to, int64_t value) {
 /* The zigzag of a number; the position behind it. */
 static inline Py_ssize_t number(const Walk *w, Py_ssize_t p, uint64_t *n) {
     uint64_t value = 0;
+    if (p < w->end && w->data[p] < 128) { /* most are */
+        *n = w->data[p];
+        return p + 1;
+    }
     for (int shift = 0; shift <= LONGEST_SHIFT; shift += 7) {
         if (p >= w->end) {
             return NOT_SO;
@@ -162,7 +166,10 @@ static Py_ssize_t walk(Walk *w, int32_t at, Py_ssize_t p) {
         }
         case RECORD: /* fields, where each is */
             for (int32_t i = 0; i < op[1]; i++) {
-                if ((p = walk(w, op[2 + i], p)) < 0) {
+                const int32_t *field = w->program + op[2 + i];
+                if (field[0] == UNION && p < w->end && w->data[p] == 2 * field[2]) { /* null */
+                    p++;
+                } else if ((p = walk(w, op[2 + i], p)) < 0) {
                     return p;
                 }
             }
@@ -260,34 +267,40 @@ static PyObject *places(PyObject *self, PyObject *args) {
 }
 
 static PyObject *gather(PyObject *self, PyObject *args) {
-    Py_buffer out, data, begins, ends;
-    if (!PyArg_ParseTuple(args, "w*y*y*y*", &out, &data, &begins, &ends)) {
-        return NULL;
-    }
-    const int64_t *begin = begins.buf, *end = ends.buf;
-    Py_ssize_t at = 0, rows = begins.len / 8;
-    int fits = ends.len == begins.len;
-    for (Py_ssize_t i = 0; i < rows && fits; i++) {
-        int64_t size = end[i] - begin[i];
-        if (begin[i] < 0) {
-            continue; /* there is none */
+    Py_buffer held[1 + 2 * MOST_GATHERED];
+    Py_ssize_t count = PyTuple_GET_SIZE(args), taken = 0, size = 0;
+    int fits = count >= 3 && count % 2 == 1 && count <= 1 + 2 * MOST_GATHERED;
+    for (; fits && taken < count; taken++) {
+        if (PyObject_GetBuffer(PyTuple_GET_ITEM(args, taken), &held[taken], PyBUF_SIMPLE) < 0) {
+            fits = 0;
+            break;
         }
-        fits = size >= 0 && end[i] <= data.len && size <= out.len - at;
-        if (fits) {
-            memcpy((char *) out.buf + at, (const char *) data.buf + begin[i], (size_t) size);
-            at += size;
+        fits = taken < 2 || held[taken].len == held[1].len;
+    }
+    Py_ssize_t rows = fits ? held[1].len / 8 : 0;
+    for (Py_ssize_t of = 1; of < count && fits; of += 2) {
+        const int64_t *begin = held[of].buf, *end = held[of + 1].buf;
+        for (Py_ssize_t i = 0; i < rows && fits; i++) { /* -1 where there is none, as both */
+            fits = begin[i] <= end[i] && begin[i] >= -1 && (begin[i] >= 0 || end[i] == -1) && end[i] <= held[0].len;
+            size += end[i] - begin[i];
         }
     }
-    fits = fits && at == out.len;
-    PyBuffer_Release(&out);
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&begins);
-    PyBuffer_Release(&ends);
-    if (!fits) {
-        PyErr_SetString(PyExc_ValueError, "the ranges do not fill what they are to be copied into");
-        return NULL;
+    PyObject *out = fits ? PyByteArray_FromStringAndSize(NULL, size) : NULL;
+    char *at = out == NULL ? NULL : PyByteArray_AS_STRING(out);
+    for (Py_ssize_t i = 0; i < rows && out != NULL; i++) {
+        for (Py_ssize_t of = 1; of < count; of += 2) {
+            int64_t begin = ((const int64_t *) held[of].buf)[i], end = ((const int64_t *) held[of + 1].buf)[i];
+            memcpy(at, (const char *) held[0].buf + (begin < 0 ? 0 : begin), (size_t) (end - begin));
+            at += end - begin;
+        }
     }
-    Py_RETURN_NONE;
+    for (Py_ssize_t i = 0; i < taken; i++) {
+        PyBuffer_Release(&held[i]);
+    }
+    if (out == NULL && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "the ranges are not of the data, or of different lengths");
+    }
+    return out;
 }
 
 /* Whether every range of one array's bytes is that of another's, or of a single text's where the other has no ranges. */
@@ -345,7 +358,7 @@ static PyObject *unlike(PyObject *self, PyObject *args) {
 static PyMethodDef METHODS[] = {
     {"read", read_records, METH_VARARGS, "(data, begins, ends, program, columns, items): bytes of the items, or None"},
     {"places", places, METH_VARARGS, "(data, position, program): bytes of where items begin and the position behind the array, or None"},
-    {"gather", gather, METH_VARARGS, "(out, data, begins, ends): copies the ranges one behind the other"},
+    {"gather", gather, METH_VARARGS, "(data, begins, ends, ...): the ranges one behind the other; of several, those of a row follow each other"},
     {"same", same, METH_VARARGS, "(data, begins, ends, other, begins, ends): whether the ranges are alike; without other ranges, each all of other"},
     {"unlike", unlike, METH_VARARGS, "(begins, ends, lengths, shift): the first row of another length, or what rows.py names"},
     {NULL, NULL, 0, NULL},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Callable, Collection, List, Mapping, Optional, Tuple
+from collections.abc import Mapping  # typing's is slow in isinstance
+from typing import Any, Callable, Collection, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -17,15 +18,22 @@ Writer = Callable[[bytearray, Any], None]
 _SHORT = [bytes([n]) for n in range(128)] + [bytes([n & 127 | 128, n >> 7]) for n in range(128, 16384)]
 
 
-def _put_number(out: bytearray, value: int) -> None:
+def _number(value: int) -> bytes:
     n = (value << 1) ^ (value >> 63)
     if n < 16384:
-        out += _SHORT[n]
-        return
+        return _SHORT[n]
+    if n < 2097152:
+        return bytes((n & 127 | 128, n >> 7 & 127 | 128, n >> 14))
+    out = bytearray()
     while n > 127:
         out.append(n & 127 | 128)
         n >>= 7
     out.append(n)
+    return bytes(out)
+
+
+def _put_number(out: bytearray, value: int) -> None:
+    out += _number(value)
 
 
 def packed_bytes(value: Any, logical: str, where: str) -> bytes:
@@ -79,7 +87,7 @@ class _Writers:
         low, high = -(1 << bits - 1), (1 << bits - 1) - 1
 
         def write(out: bytearray, value: Any) -> None:
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+            if type(value) is not int and (isinstance(value, (bool, np.bool_)) or not isinstance(value, np.integer)) or not low <= value <= high:
                 raise Refused(f"{where} must be a whole number from {low} to {high}, not {value!r}")
             _put_number(out, int(value))
         return write
@@ -94,7 +102,7 @@ class _Writers:
         pack = struct.Struct(layout).pack
 
         def write(out: bytearray, value: Any) -> None:
-            if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+            if type(value) is not float and (isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating))):
                 raise Refused(f"{where} must be a number, not {value!r}")
             out += pack(float(value))
         return write
@@ -237,17 +245,42 @@ class PartialWriter:
             raise Refused(f"a {node['name']} has no field {', '.join(sorted(unknown))}; its fields are "
                           f"{', '.join(sorted(name for name, *_ in fields))}")
         self._writers = {name: write for name, write, *_ in fields}
-        self._parts: List[Tuple[bytes, str, Writer, Optional[bytes]]] = []
+        kinds = {field["name"]: schema.resolve(field["type"]) for field in node["fields"]}
+        self._lines = ["def encode(record):", " parts = []", " put = parts.append"]
+        self._names: Dict[str, Any] = {"Encoded": Encoded, "number": _number, "join": b"".join}
         before = bytearray(head)
         for name, write, optional, default in fields:
             if name in varying:
-                self._parts.append((bytes(before), name, write, self._empty(name)))
+                self._compile(name, bytes(before), _before_bytes(schema, kinds[name]), kinds[name])
                 before.clear()
             elif name in fixed or optional:
                 write(before, fixed.get(name, default))
             else:
                 raise Refused(f"a {node['name']} needs the field {name}")
-        self._tail = bytes(before)
+        self._names["tail"] = bytes(before)
+        self._lines += [" put(tail)", " return join(parts)"]
+        exec(compile("\n".join(self._lines), f"<writer of {node['name']}>", "exec"), self._names)
+        self._encode: Callable[[Mapping[str, Any]], bytes] = self._names["encode"]
+
+    def _compile(self, name: str, before: bytes, before_bytes: Optional[bytes], node: Any) -> None:
+        """Adds the lines that write a field: for its usual values, else by its writer."""
+        i, empty = len(self._lines), self._empty(name)
+        self._names.update({f"before{i}": before, f"write{i}": self._writers[name]})
+        cases = {"kind is Encoded": [f"put(before{i})", "put(value)"]}
+        if before_bytes is not None:
+            self._names[f"bytes{i}"] = before + before_bytes
+            cases["kind is bytes"] = [f"put(bytes{i} + number(len(value)))", "put(value)"]
+        elif node in ("int", "long"):
+            cases["kind is int and 0 <= value < 1048576"] = [f"put(before{i} + number(value))"]
+        elif node == "string" or isinstance(node, dict) and node["type"] == "string":
+            cases["kind is str"] = ["value = value.encode()", f"put(before{i} + number(len(value)))", "put(value)"]
+        if empty is not None:
+            self._names[f"empty{i}"] = before + empty
+            cases["value is None"] = [f"put(empty{i})"]
+        self._lines += [f" value = record[{name!r}]", " kind = type(value)"]
+        for at, (case, body) in enumerate(reversed(cases.items())):  # Encoded is the rarest
+            self._lines += [f" {'elif' if at else 'if'} {case}:", *(f"  {line}" for line in body)]
+        self._lines += [" else:", f"  out = bytearray(before{i})", f"  write{i}(out, value)", "  put(out)"]
 
     def field(self, name: str, value: Any) -> Encoded:
         """The bytes of a field's value, for records that share it."""
@@ -263,15 +296,13 @@ class PartialWriter:
             return None
 
     def __call__(self, record: Mapping[str, Any]) -> bytes:
-        out = bytearray()
-        for before, name, write, empty in self._parts:
-            value = record[name]
-            out += before
-            if type(value) is Encoded:
-                out += value
-            elif value is None and empty is not None:
-                out += empty
-            else:
-                write(out, value)
-        out += self._tail
-        return bytes(out)
+        return self._encode(record)
+
+
+def _before_bytes(schema: Schema, node: Any) -> Optional[bytes]:
+    """What stands before the length of a field of bytes: a union's branch, or nothing; None for other fields."""
+    for i, branch in enumerate(node if isinstance(node, list) else [node]):
+        branch = schema.resolve(branch)
+        if (branch if isinstance(branch, str) else branch["type"]) == "bytes":
+            return _SHORT[2 * i] if isinstance(node, list) else b""
+    return None

@@ -222,9 +222,10 @@ class Batch:
 
 def spread(values: NDArray[Any], lengths: Ints) -> NDArray[Any]:
     """Repeats each value by its count."""
-    if len(lengths) == 0 or lengths.mean() < 128:
-        return np.repeat(values, lengths)
-    spread = np.empty(int(lengths.sum()), values.dtype)
+    total = int(lengths.sum())
+    if total <= 128 * len(lengths):
+        return values.repeat(lengths)
+    spread = np.empty(total, values.dtype)
     at = 0
     for value, length in zip(values, lengths.tolist()):
         spread[at:at + length] = value

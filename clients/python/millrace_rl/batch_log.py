@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import methodcaller
-from typing import Any, Iterable, Iterator, List, Optional, Tuple
+from typing import Any, Iterator, List, Optional, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ _COLUMNS_OF_ENTRY = ("rollout_id", "group_id", "partition", "offset", "reward", 
 #: fewer or longer records are faster one by one
 _SIDE_BY_SIDE = 32
 _SHORT_BYTES = 32 << 10
-#: records read together: a batch in two pieces is joined, and large pieces exceed the processor's caches
+#: records read together: large pieces exceed the processor's caches
 _PIECE_BYTES, _FEWEST, _MOST = 2 << 20, 256, 1536
 _NOT_OF_ENTRY = tuple("BatchEntry." + name for name in ("rollout_partition", "rollout_offset", "oldest_version", "trained_tokens", "masked_by"))
 _LOG_PROBS = ("behavior_log_probs", "proximal_log_probs", "old_log_probs", "reference_log_probs", "teacher_log_probs", "proximal_entropies")
@@ -41,21 +41,24 @@ _VALUE, _OFFSET = methodcaller("value"), methodcaller("offset")
 class _Piece:
     """Trajectories of one partition that were read together."""
 
-    def __init__(self, schemas: Schemas, records: Records, partition: int, values: List[bytes], offsets: List[int]):
+    def __init__(self, schemas: Schemas, records: Records, partition: int, values: List[bytes], offsets: Ints):
         self._schemas = schemas
         self._records = records
         self._values = values
         self._columns: Optional[Columns] = None
         self._tried = len(values) < _SIDE_BY_SIDE
         self.partition = partition
-        self.offsets = np.array(offsets, np.int64)
-        self.first, self.last = offsets[0], offsets[-1]
+        self.offsets = offsets
+        self.first, self.last = int(offsets[0]), int(offsets[-1])
+        self.is_dense = self.last - self.first == len(offsets) - 1
         self._lengths = np.fromiter(map(len, values), np.int64, len(values))
         self.bytes = int(self._lengths.sum())
         self.left = len(values)
 
     def holds(self, offsets: Ints) -> Tuple[Ints, "NDArray[np.bool_]"]:
         """Index of each, and whether it exists."""
+        if self.is_dense:
+            return offsets - self.first, (offsets >= self.first) & (offsets <= self.last)
         at = np.minimum(np.searchsorted(self.offsets, offsets), len(self.offsets) - 1)
         return at, self.offsets[at] == offsets
 
@@ -70,12 +73,12 @@ class _Piece:
     def _side_by_side(self) -> Optional[Columns]:
         if self.bytes > _SHORT_BYTES * len(self._values):
             return None
-        data, ends = b"".join(self._values), np.cumsum(self._lengths)
-        begins = np.concatenate([[0], ends[:-1]])
+        data, edges = b"".join(self._values), _edges(self._lengths)
+        begins, ends = edges[:-1], edges[1:]
         head = data[:5]
-        if len(head) < 5 or head[0] != 0 or (ends - begins).min() < 5:
+        if len(head) < 5 or head[0] != 0 or self._lengths.min() < 5:
             return None
-        if (np.frombuffer(data, np.uint8).take(begins[:, None] + np.arange(5)) != np.frombuffer(head, np.uint8)).any():
+        if not Columns(data, len(begins), {"head": (begins, begins + 5)}).all_are("head", head):
             return None
         try:
             found = self._schemas.columns(int.from_bytes(head[1:], "big"), "Trajectory", _COLUMNS_OF_TRAJECTORY).read(data, begins + 5, ends)
@@ -132,8 +135,13 @@ class Trajectories:
             first, last = int(offsets.min()), int(offsets.max())
             for piece in self._pieces:
                 if piece.first <= last and piece.last >= first:
-                    at, there = piece.holds(offsets)
-                    there &= (partitions == piece.partition) & ~known
+                    there = partitions == piece.partition
+                    if piece.is_dense and piece.first <= first and piece.last >= last and there.all():  # as most batches
+                        return there, [(piece, np.arange(len(offsets)), offsets - piece.first)]
+                    at, held = piece.holds(offsets)
+                    there &= held & ~known
+                    if there.all():
+                        return there, [(piece, np.arange(len(at)), at)]
                     if there.any():
                         known |= there
                         found.append((piece, np.flatnonzero(there), at[there]))
@@ -147,19 +155,21 @@ class Trajectories:
 
     def _read(self, partition: int, first: int, last: int, batch: Record) -> None:
         values: List[bytes] = []
-        offsets: List[int] = []
+        offsets: List[Ints] = []
+        count = last - first + 1
+        whole = count + max(0, self._at_once - count) // len(batch["entries"]) * len(batch["entries"])  # a batch in two pieces is joined
         try:
-            for messages in self._forward.read(partition, first, last, self._at_once):
+            for messages in self._forward.read(partition, first, last, whole):
                 read = list(map(_VALUE, messages))
                 if None in read:
                     messages = [message for message, value in zip(messages, read) if value is not None]
                     read = [value for value in read if value is not None]
                 values += read
-                offsets += _offsets(messages)
+                offsets.append(_offsets(messages))
         except Missing as e:
-            raise Missing(f"batch {batch['batch_id']} points at a trajectory that cannot be had: {e}") from None
+            raise Missing(f"batch {batch['batch_id']} references a trajectory that is not available: {e}") from None
         if values:
-            piece = _Piece(self._schemas, self._records, partition, values, offsets)
+            piece = _Piece(self._schemas, self._records, partition, values, np.concatenate(offsets))
             self._pieces.append(piece)
             self._at_once = min(_MOST, max(_FEWEST, _PIECE_BYTES * len(values) // max(1, piece.bytes)))
 
@@ -167,10 +177,10 @@ class Trajectories:
         self._forward.close()
 
 
-def _offsets(messages: List[Any]) -> Iterable[int]:
+def _offsets(messages: List[Any]) -> Ints:
     """Of messages in the order of a partition."""
     first, last = (messages[0].offset(), messages[-1].offset()) if messages else (0, -1)
-    return range(first, last + 1) if last - first < len(messages) else map(_OFFSET, messages)
+    return np.arange(first, last + 1) if last - first < len(messages) else np.fromiter(map(_OFFSET, messages), np.int64, len(messages))
 
 
 class _BatchRecords(Records):
@@ -265,7 +275,7 @@ def _same_rollouts(batch: Record, trajectories: Rows) -> None:
     epochs = trajectories.numbers("epoch").tolist()
     expected = batch["run_id"].encode(), batch["epoch"], batch["policy_id"].encode()
     s = next(s for s in range(len(wanted)) if wanted[s] != found[s] or (runs[s], epochs[s], policies[s]) != expected)
-    raise _inconsistent(batch, s, f"points at rollout {_shown(found[s])} of run {_shown(runs[s])} epoch {epochs[s]} policy "
+    raise _inconsistent(batch, s, f"references rollout {_shown(found[s])} of run {_shown(runs[s])} epoch {epochs[s]} policy "
                         f"{_shown(policies[s])}")
 
 
@@ -298,7 +308,7 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
         for s in np.flatnonzero(found != lengths)[:1].tolist():
             raise uneven(s, int(found[s]), "mask")
         mask = joined([b if b is not None else a for a, b in zip(trajectories.vectors("mask"), entries.vectors("mask"))], np.int8)
-    response_offsets = np.concatenate([[0], np.cumsum(lengths)])
+    response_offsets = _edges(lengths)
     if mask.view(np.uint8).max(initial=0) > 1 or mask is not own and (mask > own).any():
         at = int(np.flatnonzero((mask & ~1) | (mask > own))[0])
         s = int(np.searchsorted(response_offsets, at, "right")) - 1
@@ -326,13 +336,20 @@ def _packed(batch: Record, trajectories: Rows, offset: int) -> Batch:
         raise Malformed(f"batch {batch['batch_id']} has trajectories whose version spans do not cover their responses")
     return Batch(
         batch_id=batch["batch_id"], expected_version=batch.get("expected_version", -1), step_scale=batch["step_scale"],
-        tokens=trajectories.joined(("prompt_tokens", "response_tokens"), "<i4"), offsets=np.concatenate([[0], np.cumsum(prompt_lengths + lengths)]),
+        tokens=trajectories.joined(("prompt_tokens", "response_tokens"), "<i4"), offsets=_edges(prompt_lengths + lengths),
         response_offsets=response_offsets, mask=mask, advantages=advantages,
         proximal_versions=np.array(trajectories.numbers("proximal_version"), np.int64), rewards=rewards,
         temperatures=np.array(trajectories.numbers("temperature"), np.float64), trained_tokens=trained,
         trainable_tokens=trained if own is mask else int(np.count_nonzero(own)), record={name: value for name, value in batch.items() if name != "entries"},
         offset=offset, recorded_weights=importance, kept_tokens=bool(trajectories.there("kept_tokens").any()),
         spans=(trajectories.numbers("version_spans.version"), widths), recorded=tuple(recorded), entries=entries, trajectories=trajectories)
+
+
+def _edges(lengths: Ints) -> Ints:
+    """Where each begins, and the last ends."""
+    edges = np.zeros(len(lengths) + 1, np.int64)
+    lengths.cumsum(out=edges[1:])
+    return edges
 
 
 def vectors_of(batch: Record, s: int, packed: Any, tokens: int) -> Floats:

@@ -152,7 +152,7 @@ class Forward:
 
         If the position is shortly before `first`, the messages in between are included.
 
-        :param at_once: most messages in a list
+        :param at_once: most messages in a list, and in all of them if `last` is among these
         """
         consumer = self._consumers.get(partition)
         if consumer is None:
@@ -162,10 +162,11 @@ class Forward:
         if at < 0 or at > first or first - at > 10_000:
             consumer.assign([TopicPartition(self._topic, partition, first)])
             self._next[partition] = first
-        deadline = time.monotonic() + self._kafka.timeout_s
+        deadline, left = time.monotonic() + self._kafka.timeout_s, at_once
         while self._next[partition] <= last:
             message = consumer.poll(0.2)
-            found = [] if message is None else [message, *consumer.consume(at_once - 1, 0)]
+            found = [] if message is None else [message, *consumer.consume(left - 1, 0)]
+            left = left - len(found) or at_once
             if any(map(_ERROR, found)):
                 found = self._without_errors(partition, found)
             elif found:

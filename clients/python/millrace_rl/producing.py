@@ -13,6 +13,11 @@ from millrace_rl.log import LOG, Kafka
 
 #: Longest time until a newer owner records itself after fencing the previous one.
 _WRITTEN_DOWN_S = 5.0
+#: Attempts to record an owner: a fenced predecessor may come back before the record is there, and fence in turn.
+_CLAIMS = 5
+
+#: Records between calls for their acknowledgements, which free their memory.
+_BETWEEN_POLLS = 32
 
 _FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.INVALID_TXN_STATE}
 
@@ -41,15 +46,23 @@ class Transactions:
         self._owner = (transactional_id + ".owner", run_topic) if owned else None
         self._term = 0
         self._known: Set[str] = set()
-        self.producer = kafka.producer(**{
-            "transactional.id": transactional_id, "transaction.timeout.ms": int(transaction_timeout_s * 1000),
-            "compression.type": "none", "queue.buffering.max.kbytes": 1 << 20})
-        try:
-            self.producer.init_transactions(timeout_s)
-        except KafkaException as e:
-            raise self._kafka.away(f"taking over the transactional id {transactional_id}", e, self.producer) from None
-        if self._owner is not None:
-            self._claim(*self._owner)
+        self._sent = 0
+        for attempt in range(1, _CLAIMS + 1):
+            self.producer = kafka.producer(**{
+                "transactional.id": transactional_id, "transaction.timeout.ms": int(transaction_timeout_s * 1000),
+                "compression.type": "none", "queue.buffering.max.kbytes": 1 << 20})
+            try:
+                self.producer.init_transactions(timeout_s)
+            except KafkaException as e:
+                raise self._kafka.away(f"taking over the transactional id {transactional_id}", e, self.producer) from None
+            if self._owner is None:
+                return
+            try:
+                return self._claim(*self._owner)
+            except TakenOver:
+                if attempt == _CLAIMS:
+                    raise
+                LOG.info("%s was fenced while it took over; it tries again", what)
 
     def _claim(self, group: str, run_topic: str) -> None:
         member = self._kafka.consumer(**{"group.id": group})
@@ -118,7 +131,9 @@ class Transactions:
                 if time.monotonic() > deadline:
                     raise NotCommitted(f"{self._what}: the broker took no record for {self._timeout_s:g} s") from None
                 self.producer.poll(0.1)
-        self.producer.poll(0)
+        self._sent += 1
+        if self._sent % _BETWEEN_POLLS == 0:
+            self.producer.poll(0)
 
     def flush(self) -> None:
         """Waits until everything is acknowledged."""
@@ -166,7 +181,7 @@ class Transactions:
                     continue
                 if error.txn_requires_abort() or self._is_fenced(error):
                     raise
-                raise Uncertain(f"the broker did not answer whether {what} is committed ({error.str()}); it is wholly or not at all, and "
+                raise Uncertain(f"the broker did not say whether {what} is committed ({error.str()}); it is wholly or not at all, and "
                                 "the next start finds out") from None
 
     def _aborted(self) -> bool:

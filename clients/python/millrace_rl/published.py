@@ -1,9 +1,9 @@
-"""Versions of a run in a folder, as ``millrace model publish`` writes them; read without Kafka.
+"""Versions of a run in a folder or a bucket, as ``millrace model publish`` writes them; read without Kafka.
 
 ``latest.json`` names the newest version. ``41.json`` is a manifest; it lists the files of the directory ``41`` with their SHA-256. A full
 version is a Hugging Face directory. A delta has a ``base_version`` and ``delta.safetensors``: a changed tensor is stored as
 ``NAME.indices``, indices in the flattened tensor, and ``NAME.values``, the new values; or whole, as ``NAME``. The manifest's ``sha256`` is
-over the bytes of all tensors of the version, in the order of the full version's file.
+over the bytes of all tensors of the version, in the order of the full version's file. An adapter is full, in PEFT's layout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Union
+from typing import Any, Callable, Dict, List, Optional, Union
 
 import numpy as np
 
@@ -26,17 +26,20 @@ from millrace_rl.tensors import DTYPES, Arrays
 _FORMAT = 1
 _NAMES = {kind: name for name, kind in DTYPES.items()}
 _TYPES = {**DTYPES, "I32": np.dtype("<i4"), "I64": np.dtype("<i8")}
-_FULL, _DELTA, _CARD = "model.safetensors", "delta.safetensors", "README.md"
+_FULL, _ADAPTER, _DELTA, _CARD = "model.safetensors", "adapter_model.safetensors", "delta.safetensors", "README.md"
 
 
 class PublishedVersions:
     """A folder of versions. Not thread-safe.
 
+    :param folder: its path; or a function from a name in it, such as ``41/delta.safetensors``, to the bytes there, as of a bucket. It raises
+        FileNotFoundError where there is nothing
     :ivar version: that :meth:`load` returned last; None before
     """
 
-    def __init__(self, folder: Union[str, "os.PathLike[str]"]):
-        self._folder = Path(folder)
+    def __init__(self, folder: Union[str, "os.PathLike[str]", Callable[[str], bytes]]):
+        self._folder: Any = "the store" if callable(folder) else Path(folder)
+        self._read: Callable[[str], bytes] = folder if callable(folder) else lambda name: (self._folder / name).read_bytes()
         self._tensors: Arrays = {}
         self._full: Optional[Dict[str, Any]] = None
         self.version: Optional[int] = None
@@ -49,7 +52,7 @@ class PublishedVersions:
         return int(self._json("latest.json")["version"])
 
     def load(self, version: Optional[int] = None) -> Arrays:
-        """Returns the tensors of a version by name, bit for bit and read-only; bfloat16 as bits in uint16.
+        """Returns the tensors of a version, or of its adapter, by name, bit for bit and read-only; bfloat16 as bits in uint16.
 
         Reads the deltas since the version that was loaded last, if it is a base of this one; else its full version and all deltas since.
 
@@ -68,7 +71,7 @@ class PublishedVersions:
         tensors, full = (dict(self._tensors), self._full) if wanted is not None else ({}, None)
         for manifest in reversed(chain):
             if manifest["base_version"] is None:
-                full, tensors = manifest, self._parsed(manifest, _FULL)
+                full, tensors = manifest, self._parsed(manifest, _weights_of(manifest))
             else:
                 _apply(tensors, self._parsed(manifest, _DELTA))
         if chain:
@@ -84,21 +87,22 @@ class PublishedVersions:
         return dict(self._tensors)
 
     def save(self, directory: Union[str, "os.PathLike[str]"], version: Optional[int] = None) -> int:
-        """Writes a version as a new Hugging Face directory, loadable by vLLM and SGLang; created atomically.
+        """Writes a version as a new Hugging Face or PEFT directory, loadable by vLLM and SGLang; created atomically.
 
         :returns: the version
         """
         tensors, target = self.load(version), Path(directory)
         if target.exists():
-            raise MillraceError(f"{target} is there already, and nothing is overwritten; name a new directory")
+            raise MillraceError(f"{target} exists and is not overwritten; name a new directory")
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
         try:
             assert self._full is not None and self.version is not None
+            weights = _weights_of(self._full)
             for name in self._full["files"]:
-                if name not in (_FULL, _CARD):  # the card is about the full version
+                if name not in (weights, _CARD):  # the card is about the full version
                     (partial / name).write_bytes(self._bytes(self._full, name))
-            _write(partial / _FULL, tensors)
+            _write(partial / weights, tensors)
             partial.chmod(0o755)
             partial.rename(target)
         finally:
@@ -107,7 +111,7 @@ class PublishedVersions:
 
     def _json(self, name: str) -> Dict[str, Any]:
         try:
-            found: Dict[str, Any] = json.loads((self._folder / name).read_text("utf-8"))
+            found: Dict[str, Any] = json.loads(self._read(name))
             return found
         except FileNotFoundError:
             raise Missing(f"{self._folder} has no {name}: " + ("no version is there yet" if name == "latest.json" else
@@ -116,13 +120,14 @@ class PublishedVersions:
             raise Malformed(f"{name} in {self._folder} is no JSON ({e})") from None
 
     def _bytes(self, manifest: Dict[str, Any], name: str) -> bytes:
-        path, described = self._folder / str(manifest["version"]) / Path(name).name, manifest["files"][name]
+        path, described = f"{manifest['version']}/{Path(name).name}", manifest["files"][name]
+        shown = f"{self._folder}/{path}"
         try:
-            content = path.read_bytes()
+            content = self._read(path)
         except FileNotFoundError:
-            raise Missing(f"{path} was removed meanwhile; load the newest version") from None
+            raise Missing(f"{shown} was removed meanwhile; load the newest version") from None
         if hashlib.sha256(content).hexdigest() != described["sha256"]:
-            raise Malformed(f"{path} has {len(content)} bytes of another SHA-256 than the {described['bytes']} of {described['sha256']} that its "
+            raise Malformed(f"{shown} has {len(content)} bytes of another SHA-256 than the {described['bytes']} of {described['sha256']} that its "
                             "manifest names; copy it again")
         return content
 
@@ -133,6 +138,10 @@ class PublishedVersions:
         return {key: np.frombuffer(content, _TYPES[entry["dtype"]], int(np.prod(entry["shape"], dtype=np.int64)),
                                    begin + entry["data_offsets"][0]).reshape(entry["shape"])
                 for key, entry in header.items() if key != "__metadata__"}
+
+
+def _weights_of(manifest: Dict[str, Any]) -> str:
+    return _ADAPTER if manifest.get("adapter") else _FULL
 
 
 def _apply(tensors: Arrays, delta: Arrays) -> None:

@@ -198,6 +198,14 @@ class Recorder:
         self.close()
 
 
+def check(batch: Batch, version: int) -> List[Row]:
+    """What is recorded of each sequence of a step besides its tokens' values, as :meth:`Recorder.step` takes it.
+
+    :raises Refused: if a recorder would drop the step
+    """
+    return _checked(_copied(batch, version, {})).rows
+
+
 def _copied(batch: Batch, version: int, figures: Mapping[str, float]) -> _Step:
     """Copies data that the trainer may overwrite; everything else is done by the thread."""
     given: Any = {name: _copy(name, value) for name, value in batch.items() if value is not None} if isinstance(batch, Mapping) else [
@@ -572,7 +580,7 @@ class _Log:
         _, batch_id, consumed = self._counts
         groups: Dict[str, List[int]] = {}
         for i, row in enumerate(rows):
-            groups.setdefault(row.get("group", row["id"]), []).append(i)
+            groups.setdefault(str(row.get("group", row["id"])), []).append(i)
         records = self._records(sequences, step.version, now_ms)
         partitions: List[Dict[str, int]] = [{} for _ in rows]
         for group, members in groups.items():
@@ -662,35 +670,43 @@ class _Log:
             return {"finish_reason": rollout.field("finish_reason", reason.upper() if reason.upper() in _REASONS else "UNKNOWN"),
                     "finished_at_ms": at, "started_at_ms": at}
 
+        pairs = list(zip(bounds, bounds[1:]))
+
+        def vectors_of(name: str) -> List[Optional[bytes]]:
+            """Of each sequence; None where it has none."""
+            if name not in data:
+                return [None] * len(pairs)
+            there = sequences.there[name]
+            whole, width = data[name], 1 if name == "mask" else 4
+            return [whole[width * start:width * end] if there is None or there[i] else None for i, (start, end) in enumerate(pairs)]
+
+        cut = {name: vectors_of(name) for name in _PER_TOKEN}
         of_step = {"scored_at_ms": trajectory.field("scored_at_ms", now_ms), "proximal_version": trajectory.field("proximal_version", step)}
         made = []
         for i, row in enumerate(sequences.rows):
             start, count = bounds[i], bounds[i + 1] - bounds[i]
 
-            def vector(name: str) -> Optional[bytes]:
-                return data[name][4 * start:4 * (start + count)] if sequences.has(name, i) else None
-
-            advantages = vector("advantages")
+            advantages = cut["advantages"][i]
             if advantages is None and "advantage" not in row:
                 raise Refused(f"sequence {row['id']} has no advantage, and a batch on a cluster says what was decided; give advantage or advantages")
             taken = mask[start:start + count]
             reason = row.get("finish_reason", "UNKNOWN")
             of = spans(*versions[i])
             whole, other = spans((step, 0, count)), spans((-1, 0, count))
-            credit = {"token_level_rewards": vector("token_rewards"), "token_level_values": vector("values"),
+            credit = {"token_level_rewards": cut["token_rewards"][i], "token_level_values": cut["values"][i],
                       "greedy_reward": row.get("greedy_reward"), "turn_level_rewards": row.get("turn_rewards")}
             said = turns[i] if turns is not None and sequences.has("turns", i) else None
             proximal, old, entropies, squares = (
-                vector(name) for name in ("proximal_log_probs", "old_log_probs", "entropies", "squared_probabilities"))
-            reference, teacher = vector("reference_log_probs"), vector("teacher_log_probs")
+                cut["proximal_log_probs"][i], cut["old_log_probs"][i], cut["entropies"][i], cut["squared_probabilities"][i])
+            reference, teacher = cut["reference_log_probs"][i], cut["teacher_log_probs"][i]
             vectors = [Encoded(self._vector(dict(zip(_VECTOR, each)))) for each in (
                 ("PROXIMAL", whole, proximal, entropies, squares), ("OLD", of, old, None, None), ("REFERENCE", other, reference, None, None),
                 ("TEACHER", other, teacher, None, None)) if each[2] is not None]
             made.append({
                 **of_step, **tempered(row.get("temperature", 1.0), count), **finished(reason, now_ms - int(row.get("age_ms", 0))),
                 "rollout_id": row["id"], "prompt_tokens": row["prompt_tokens"].tobytes() if "prompt_tokens" in row else b"",
-                "response_tokens": vector("response_tokens") or b"", "mask": data["mask"][start:start + count], "version_spans": of,
-                "behavior_log_probs": vector("behavior_log_probs"), "reward": row["reward"], "reward_components": row.get("reward_components", {}),
+                "response_tokens": cut["response_tokens"][i] or b"", "mask": cut["mask"][i], "version_spans": of,
+                "behavior_log_probs": cut["behavior_log_probs"][i], "reward": row["reward"], "reward_components": row.get("reward_components", {}),
                 "credit": credit if any(value is not None for value in credit.values()) else None,
                 "turns": speakers(rollout, *(said or [(0, 0, count)])),
                 "admitted_version": versions[i][0][0], "vectors": vectors,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any, Dict, List, Protocol, Sequence, Tuple
+from functools import cached_property
+from typing import Any, Callable, Dict, List, Protocol, Sequence, Tuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,28 +127,35 @@ class Columns:
     def __len__(self) -> int:
         return self._rows
 
+    def _column(self, name: str) -> Any:
+        """None where no record has the field."""
+        return self._found.get(name)
+
     def numbers(self, name: str) -> "NDArray[Any]":
-        found = self._found[name]
+        found = self._column(name)
         numbers: NDArray[Any] = found.values if isinstance(found, Items) else found
         return numbers
 
     def there(self, name: str) -> "NDArray[np.bool_]":
-        found = self._found.get(name)
+        found = self._column(name)
         if found is None:
             return np.zeros(self._rows, np.bool_)
         there: NDArray[np.bool_] = found[0] >= 0 if isinstance(found, tuple) else found
         return there
 
     def lengths(self, name: str) -> Ints:
-        if name not in self._found:
+        found = self._column(name)
+        if found is None:
             return np.full(self._rows, -1)
-        begins, ends = self._found[name]
-        return np.where(begins < 0, -1, ends - begins)
+        begins, ends = found
+        lengths: Ints = ends - begins - (begins < 0)
+        return lengths
 
     def vectors(self, name: str) -> List[Any]:
-        if name not in self._found:
+        found = self._column(name)
+        if found is None:
             return [None] * self._rows
-        begins, ends = self._found[name]
+        begins, ends = found
         data = self._data
         return [data[p:q] if p >= 0 else None for p, q in zip(begins.tolist(), ends.tolist())]
 
@@ -160,14 +168,15 @@ class Columns:
     def unlike(self, name: str, lengths: Ints, width: int) -> int:
         if compiled is None:
             return _unlike(self.lengths(name), lengths, width)
-        return int(compiled.unlike(*self._found[name], lengths, width)) if name in self._found else ABSENT
+        found = self._column(name)
+        return ABSENT if found is None else int(compiled.unlike(*found, lengths, width))
 
     def alike(self, name: str, other: "Columns") -> bool:
         """Whether the texts are those of the other's rows."""
-        return bool(compiled.same(self._data, *self._found[name], other._data, *other._found[name]))
+        return bool(compiled.same(self._data, *self._column(name), other._data, *other._column(name)))
 
     def all_are(self, name: str, text: bytes) -> bool:
-        begins, ends = self._found[name]
+        begins, ends = self._column(name)
         if compiled is not None:
             return bool(compiled.same(self._data, begins, ends, text, _NO_RANGES, _NO_RANGES))
         if (ends - begins != len(text)).any():
@@ -178,18 +187,10 @@ class Columns:
     def joined(self, names: Sequence[str], dtype: Any) -> "NDArray[Any]":
         if compiled is None:
             return joined([each for together in zip(*map(self.vectors, names)) for each in together], dtype)
-        begins, ends = self._found[names[0]]
-        if len(names) > 1:
-            begins, ends = (np.stack([self._found[name][edge] for name in names], 1).reshape(-1) for edge in (0, 1))
-        out = np.empty(int((ends - begins).sum()), np.uint8)
-        compiled.gather(out, self._data, begins, ends)
-        return out.view(dtype)
+        return np.frombuffer(compiled.gather(self._data, *[edge for name in names for edge in self._column(name)]), dtype)
 
     def of(self, rows: Ints) -> "Columns":
-        # consecutive ones, as in most batches, are views
-        some: Any = rows
-        if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
-            some = slice(int(rows[0]), int(rows[-1]) + 1)
+        some = _slice(rows)
         found: Dict[str, Any] = {}
         for name, column in self._found.items():
             if isinstance(column, Items):
@@ -197,6 +198,36 @@ class Columns:
             else:
                 found[name] = tuple([each[some] for each in column]) if isinstance(column, tuple) else column[some]
         return Columns(self._data, len(rows), found)
+
+
+class Table(Columns):
+    """Columns that are rows of one matrix: some records of it are one slice.
+
+    :param table: [columns][records]; of numbers, of the bits of reals, of truths, or of begins and behind them ends
+    :param cut: by name what makes the column of a matrix
+    :param found: numbers of array items
+    """
+
+    def __init__(self, data: bytes, table: Ints, cut: Dict[str, Callable[[Ints], Any]], found: Dict[str, Any]):
+        super().__init__(data, table.shape[1], found)
+        self._table = table
+        self._cut = cut
+
+    def _column(self, name: str) -> Any:
+        cut = self._cut.get(name)
+        return self._found.get(name) if cut is None else cut(self._table)
+
+    def of(self, rows: Ints) -> "Table":
+        some = _slice(rows)
+        table = self._table[:, some] if isinstance(some, slice) else self._table.take(some, 1)  # whose rows are contiguous
+        return Table(self._data, table, self._cut, {name: items.of(some) for name, items in self._found.items()})
+
+
+def _slice(rows: Ints) -> Any:
+    """Consecutive rows, as most batches have them, as a slice, which copies nothing."""
+    if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+        return slice(int(rows[0]), int(rows[-1]) + 1)
+    return rows
 
 
 class JoinedRows:
@@ -249,7 +280,11 @@ class Items:
     def __init__(self, values: "NDArray[Any]", counts: Ints):
         self.values = values
         self.counts = counts
-        self.ends = np.cumsum(counts)
+
+    @cached_property
+    def ends(self) -> Ints:
+        ends: Ints = self.counts.cumsum()
+        return ends
 
     def of(self, rows: Any) -> "Items":
         counts = self.counts[rows]

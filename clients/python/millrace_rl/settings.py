@@ -55,7 +55,7 @@ def followed(name: str, text: str) -> str:
         refers = f"{name} refers to {reference.group()}, and "
         if kind == "env" and rest:
             if rest not in os.environ:
-                raise Refused(f"{refers}the environment has no variable {rest}; set it before the start")
+                raise Refused(f"{refers}there is no environment variable {rest}; set it before the start")
             return os.environ[rest]
         if kind == "file" and rest and ":" in rest:
             path, key = rest.rsplit(":", 1)

@@ -8,11 +8,14 @@ import numpy as np
 
 from millrace_rl import rows
 from millrace_rl.avro import PlacesOf, Schema
-from millrace_rl.rows import Columns, Ints, Items, NotSideBySide
+from millrace_rl.rows import Columns, Ints, Items, NotSideBySide, Table
 
 # as in _records.c
 _NOTHING, _LONG, _BOOLEAN, _SKIP, _REAL, _BYTES, _UNION, _ARRAY, _MAP, _RECORD = range(10)
 _NUMBERS, _REALS, _RANGES, _THERE, _COUNTS = range(5)
+_CUTS: Dict[int, Callable[[int], Callable[[Ints], Any]]] = {
+    _NUMBERS: lambda at: lambda table: table[at], _REALS: lambda at: lambda table: table[at].view(np.float64),
+    _RANGES: lambda at: lambda table: (table[at], table[at + 1]), _THERE: lambda at: lambda table: table[at] != 0}
 
 
 def places_of(schema: Schema, node: Any) -> Optional[PlacesOf]:
@@ -42,9 +45,12 @@ class Walker:
         self._code: List[int] = []
         self._columns: Dict[str, Tuple[int, int]] = {}  # by name its kind and where it is
         self._width = 0
+        self._unions = 0  # around what is read now
+        self._optional: Dict[int, int] = {}  # columns that a record may leave as they are, and what they are then
         self._items: Dict[str, Tuple[int, str]] = {}  # by name its place among the items, and its array
         self._of(node, "", "")
         self._program = np.array(self._code, np.int32)
+        self._cut = {name: _CUTS[kind](at) for name, (kind, at) in self._columns.items() if kind in _CUTS}
 
     def read(self, data: bytes, begins: Ints, ends: Ints) -> Columns:
         """
@@ -52,27 +58,15 @@ class Walker:
         :param ends: where each must end
         :raises NotSideBySide: if they must be read one by one
         """
-        columns = np.zeros((self._width, len(begins)), np.int64)
-        for kind, at in self._columns.values():
-            if kind == _RANGES:
-                columns[at:at + 2] = -1
-        items = rows.compiled.read(data, np.ascontiguousarray(begins, np.int64), np.ascontiguousarray(ends, np.int64), self._program, columns,
+        table = np.empty((self._width, len(begins)), np.int64)
+        for column, value in self._optional.items():
+            table[column] = value
+        items = rows.compiled.read(data, np.ascontiguousarray(begins, np.int64), np.ascontiguousarray(ends, np.int64), self._program, table,
                               len(self._items))
         if items is None:
             raise NotSideBySide
-        found: Dict[str, Any] = {}
-        for name, (kind, at) in self._columns.items():
-            if kind == _NUMBERS:
-                found[name] = columns[at]
-            elif kind == _REALS:
-                found[name] = columns[at].view(np.float64)
-            elif kind == _RANGES:
-                found[name] = columns[at], columns[at + 1]
-            elif kind == _THERE:
-                found[name] = columns[at] != 0
-        for name, (place, array) in self._items.items():
-            found[name] = Items(np.frombuffer(items[place], np.int64), columns[self._columns[array][1]])
-        return Columns(data, len(begins), found)
+        return Table(data, table, self._cut, {name: Items(np.frombuffer(items[place], np.int64), table[self._columns[array][1]])
+                                              for name, (place, array) in self._items.items()})
 
     def places(self) -> PlacesOf:
         """Function from (bytes, array position) to the positions where each item begins and the last ends, and the position after the
@@ -87,6 +81,8 @@ class Walker:
     def _column(self, name: str, kind: int, width: int = 1) -> int:
         if name not in self._columns:
             self._columns[name] = kind, self._width
+            if self._unions or kind == _THERE:
+                self._optional.update(dict.fromkeys(range(self._width, self._width + width), -1 if kind == _RANGES else 0))
             self._width += width
         elif self._columns[name][0] != kind:
             raise NotCompiled  # different branches of a union
@@ -153,8 +149,10 @@ class Walker:
             raise NotCompiled  # not every item has it
         at = len(self._code)
         self._code += [_UNION, len(node), node.index("null") if "null" in node else -1, -1] + [0] * len(node)
+        self._unions += 1
         for i, branch in enumerate(node):
             self._code[at + 4 + i] = self._of(branch, name, array)
+        self._unions -= 1
         if name in self._wanted and name not in self._columns:
             self._code[at + 3] = self._column(name, _THERE)
 

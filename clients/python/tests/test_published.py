@@ -42,14 +42,14 @@ class PublishedTest(unittest.TestCase):
             "delta.safetensors": file({"norm": dict(dtype="BF16", shape=[1], data_offsets=[0, 2])}, struct.pack("<H", 0x4000))},
             struct.pack("<5H", *AFTER, 0x4000))
 
-    def version(self, version, base, files, tensors):
+    def version(self, version, base, files, tensors, **more):
         directory = self.folder / str(version)
         directory.mkdir()
         for name, content in files.items():
             (directory / name).write_bytes(content)
         (self.folder / f"{version}.json").write_text(json.dumps(dict(
             format=1, version=version, base_version=base, sha256=hashlib.sha256(tensors).hexdigest(),
-            files={name: dict(bytes=len(content), sha256=hashlib.sha256(content).hexdigest()) for name, content in files.items()})))
+            **more, files={name: dict(bytes=len(content), sha256=hashlib.sha256(content).hexdigest()) for name, content in files.items()})))
         (self.folder / "latest.json").write_text(json.dumps(dict(version=version, manifest=f"{version}.json")))
 
     def test_should_put_every_version_together(self):
@@ -89,6 +89,36 @@ class PublishedTest(unittest.TestCase):
         with self.assertRaisesRegex(Malformed, "6.json in .* is of format 2, and this release reads 1; update it"):
             versions.load()
 
+    def test_should_read_a_bucket_by_a_function(self):
+        bucket = {path.relative_to(self.folder).as_posix(): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        asked = []
+
+        def get(name):
+            asked.append(name)
+            if name not in bucket:
+                raise FileNotFoundError(name)
+            return bucket[name]
+
+        versions = PublishedVersions(get)
+        self.assertEqual(versions.load(4)["embed"].reshape(-1).tolist(), list(AFTER))
+        self.assertEqual(asked, ["4.json", "3.json", "3/model.safetensors", "4/delta.safetensors"])
+        self.assertEqual(versions.load()["norm"].tolist(), [0x4000])
+        self.assertEqual(asked[4:], ["latest.json", "6.json", "6/delta.safetensors"])
+        del bucket["3/model.safetensors"]
+        with self.assertRaisesRegex(Missing, "the store/3/model.safetensors was removed meanwhile; load the newest version"):
+            PublishedVersions(get).load()
+        with self.assertRaisesRegex(Missing, "the store has no 5.json"):
+            versions.load(5)
+
+    def test_should_write_an_adapter_in_the_layout_of_peft(self):
+        name, values = "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight", np.arange(4, dtype="<f4")
+        self.version(7, None, {"adapter_model.safetensors": file({name: dict(dtype="F32", shape=[2, 2], data_offsets=[0, 16])}, values.tobytes()),
+                               "adapter_config.json": b'{"r": 2}', "README.md": b""}, values.tobytes(), adapter=True)
+        target = self.folder.parent / "adapter"
+        self.assertEqual(PublishedVersions(self.folder).save(target), 7)
+        self.assertEqual(sorted(path.name for path in target.iterdir()), ["adapter_config.json", "adapter_model.safetensors"])
+        self.assertEqual(safetensors(target / "adapter_model.safetensors")[name].tolist(), [[0, 1], [2, 3]])
+
     def test_should_say_what_is_not_there(self):
         with self.assertRaisesRegex(Missing, "has no 5.json: that version was not written, or was removed by --keep; load the newest"):
             PublishedVersions(self.folder).load(5)
@@ -107,7 +137,7 @@ class PublishedTest(unittest.TestCase):
         self.assertTrue(np.signbit(found["embed"][1, 1]))
         again = subprocess.run(command, env=environment, capture_output=True, text=True)
         self.assertEqual((again.stderr, again.returncode),
-                         (f"millrace_rl.published: {target} is there already, and nothing is overwritten; name a new directory\n", 1))
+                         (f"millrace_rl.published: {target} exists and is not overwritten; name a new directory\n", 1))
         self.assertEqual([path.name for path in target.parent.iterdir()], ["newest"])
         with self.assertRaises(MillraceError):
             PublishedVersions(self.folder).save(target)

@@ -155,6 +155,21 @@ class RecorderTest(unittest.TestCase):
         for line in self.lines(0):  # on policy, so the engines agree
             np.testing.assert_allclose(line["behavior_log_probs"], line["proximal_log_probs"], atol=1e-5)
 
+    def test_should_record_the_example_in_torch(self):
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            self.skipTest("torch is not installed")
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+        self.addCleanup(sys.path.pop, 0)
+        import record_grpo_torch
+        with self.recorder(strict=True) as recorder:
+            means = record_grpo_torch.train(recorder, steps=12, lag=1)
+        self.assertGreater(np.mean(means[-4:]), 1.5 * np.mean(means[:2]))
+        self.assertEqual([line["version"] for line in self.lines(11)], [10] * 128)
+        for line in self.lines(0):
+            np.testing.assert_allclose(line["behavior_log_probs"], line["proximal_log_probs"], atol=1e-5)
+
 
 @functools.lru_cache(None)
 def schema(record):

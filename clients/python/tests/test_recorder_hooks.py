@@ -9,6 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+try:
+    import torch
+except ImportError:
+    torch = None
+
 from millrace_rl import Recorder, Refused
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
@@ -25,6 +30,9 @@ class Strict(dict):
     def __getitem__(self, name):
         self.unread.discard(name)
         return super().__getitem__(name)
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
 
 
 class Tensor(list):
@@ -43,6 +51,11 @@ class Tensor(list):
         return list(self)
 
 
+def verl_config(calculate_log_probs=True):
+    rollout = types.SimpleNamespace(temperature=0.7, calculate_log_probs=calculate_log_probs)
+    return types.SimpleNamespace(actor_rollout_ref=types.SimpleNamespace(rollout=rollout))
+
+
 class HooksTest(unittest.TestCase):
     def setUp(self):
         directory = tempfile.TemporaryDirectory()
@@ -59,23 +72,74 @@ class HooksTest(unittest.TestCase):
                        attention_mask=np.array([[0, 1, 1, 1, 0], [1, 1, 1, 1, 1]]), token_level_scores=np.array([[0, 1.5, 0], [0, 0, -1.0]]),
                        advantages=np.array([[0.5, 0.5, 0], [-0.5, 0, -0.5]]), rollout_log_probs=np.full((2, 3), -1.0),
                        old_log_probs=np.full((2, 3), -0.5))
-        batch = types.SimpleNamespace(batch=given, non_tensor_batch=Strict(uid=np.array(["a", "b"], object)), meta_info=Strict(temperature=0.7))
+        batch = types.SimpleNamespace(batch=given, meta_info=Strict(temperature=0.7), non_tensor_batch=Strict(
+            uid=np.array(["a", "b"], object), min_global_steps=np.array([1, 2], object)))
 
         class Trainer:
-            global_steps = 1
+            global_steps, config = 3, verl_config()
 
             def _update_actor(self, batch):
                 return types.SimpleNamespace(meta_info={"metrics": {"actor/pg_loss": [0.25, 0.75], "actor/grad_norm": float("nan")}})
 
-        out = recorder_hooks.of_verl(Trainer, self.recorder)()._update_actor(batch)
+        recorded = recorder_hooks.of_verl(Trainer, self.recorder)()
+        out = recorded._update_actor(batch)
         self.assertIn("metrics", out.meta_info)
         self.assertEqual(given.unread | batch.non_tensor_batch.unread | batch.meta_info.unread, set())
-        first, second = self.lines(0)
+        first, second = self.lines(2)
         self.assertEqual((first["mask"], first["prompt_tokens"], first["response_tokens"], first["reward"], first["group"], first["temperature"]),
                          ([1, 1], [3], [5, 6], 1.5, "a", 0.7))
+        self.assertEqual((first["version"], second["version"]), (1, 2))
         self.assertEqual((second["prompt_tokens"], second["advantages"], second["behavior_log_probs"], second["proximal_log_probs"]),
                          ([1, 2], [-0.5, 0, -0.5], [-1, -1, -1], [-0.5, -0.5, -0.5]))
-        self.assertEqual(json.loads((self.folder / "0.figures.json").read_text()), {"actor/pg_loss": 0.5})
+        self.assertEqual(json.loads((self.folder / "2.figures.json").read_text()), {"actor/pg_loss": 0.5})
+        recorded.global_steps, batch.non_tensor_batch = 4, Strict(uid=np.array(["a", "b"], object), min_global_steps=np.array([3, None], object))
+        recorded._update_actor(batch)
+        self.assertNotIn("version", self.lines(3)[0], "an engine that names no version")
+
+    def test_should_record_an_update_of_verl_v1(self):
+        class Nested(list):
+            def unbind(self):
+                return [np.array(row) for row in self]
+
+        held = Strict(responses=Nested([[5, 6], [7, 8, 9]]), prompts=Nested([[3], [1, 2]]), response_mask=Nested([[1, 1], [1, 0, 1]]),
+                      rollout_log_probs=Nested([[-1.0] * 2, [-2.0] * 3]), old_log_probs=Nested([[-0.5] * 2, [-0.25] * 3]),
+                      advantages=Nested([[0.5, 0.5], [-0.5, 0, -0.5]]), rm_scores=Nested([[0, 1.5], [0, 0, -1.0]]), uid=np.array(["a", "b"], object))
+        asked = {}
+
+        def kv_batch_get(**given):
+            asked.update(given)
+            return held
+
+        class Trainer:
+            global_steps, parameter_sync_step, local_trigger_step = 3, 2, 1
+            config = verl_config()
+
+            def _update_actor(self, batch, metrics):
+                metrics.update({"actor/pg_loss": 0.5, "actor/grad_norm": float("nan")})
+                return batch
+
+        batch = types.SimpleNamespace(keys=["a_0_0", "pad", "b_0_0"], partition_id="train", tags=[
+            {"min_global_steps": 1}, {"is_padding": True, "min_global_steps": 1}, {"min_global_steps": None}])
+        trainer = recorder_hooks.of_verl_v1(Trainer, self.recorder, types.SimpleNamespace(kv_batch_get=kv_batch_get))()
+        self.assertIs(trainer._update_actor(batch, metrics={"training/global_step": 3}), batch)
+        self.assertEqual((asked["keys"], asked["partition_id"], set(asked["select_fields"]), held.unread),
+                         (["a_0_0", "b_0_0"], "train", set(held), set()))
+        first, second = self.lines(5)
+        self.assertEqual((first["mask"], first["prompt_tokens"], first["response_tokens"], first["reward"], first["group"], first["version"]),
+                         ([1, 1], [3], [5, 6], 1.5, "a", 2))
+        self.assertEqual((second["mask"], second["advantages"], second["behavior_log_probs"], second["proximal_log_probs"], second["temperature"]),
+                         ([1, 0, 1], [-0.5, 0, -0.5], [-2] * 3, [-0.25] * 3, 0.7))
+        self.assertNotIn("version", second)
+        self.assertEqual(json.loads((self.folder / "5.figures.json").read_text()), {"actor/pg_loss": 0.5})
+
+    def test_should_refuse_a_trainer_that_computes_no_log_probs(self):
+        verl = type("Trainer", (), {"config": verl_config(calculate_log_probs=False)})
+        trl = type("Trainer", (), {"use_vllm": True, "vllm_importance_sampling_correction": False})
+        for hook, named in ((recorder_hooks.of_verl(verl, None), "calculate_log_probs=True"),
+                            (recorder_hooks.of_verl_v1(verl, None, None), "calculate_log_probs=True"),
+                            (recorder_hooks.of_trl(trl, None), "vllm_importance_sampling_correction=True")):
+            with self.assertRaisesRegex(ValueError, named):
+                hook()
 
     def test_should_record_a_rollout_of_slime(self):
         given = Strict(tokens=[np.array([1, 2, 3]), np.array([1, 4, 5, 6])], response_lengths=[2, 3], sample_indices=[6, 8], truncated=[0, 1],
@@ -93,12 +157,48 @@ class HooksTest(unittest.TestCase):
                          ("4", [1, 0, 1], [-0.5, 0, -0.5], [-0.25] * 3, [-2] * 3))
         self.assertFalse((self.folder / "5.jsonl").exists())
 
+    @unittest.skipIf(torch is None, "torch is not installed")
+    def test_should_record_the_batches_that_trl_generates(self):
+        made = Strict(
+            prompt_ids=torch.tensor([[0, 3], [1, 2]]), prompt_mask=torch.tensor([[0, 1], [1, 1]]), completion_ids=torch.tensor([[5, 6, 0], [7, 8, 9]]),
+            completion_mask=torch.tensor([[1, 1, 0], [1, 1, 1]]), tool_mask=torch.tensor([[1, 1, 1], [1, 0, 1]]), advantages=torch.tensor([0.5, -0.5]),
+            sampling_per_token_logps=torch.full((2, 3), -1.0), old_per_token_logps=torch.full((2, 3), -0.5))
+
+        class Trainer:
+            model, state = types.SimpleNamespace(training=False), types.SimpleNamespace(global_step=4)
+            reward_weights, temperature, num_generations = torch.tensor([1.0, 0.5]), 0.7, 2
+            use_vllm = vllm_importance_sampling_correction = True
+
+            def _calculate_rewards(self, inputs, prompts, completions, completion_ids_list):
+                return torch.tensor([[1.0, 1.0], [0.0, float("nan")]])  # a function that does not judge a sample
+
+            def _generate_and_score_completions(self, inputs):
+                assert self._calculate_rewards(inputs, None, None, None).shape == (2, 2)
+                return made
+
+        trainer = recorder_hooks.of_trl(Trainer, self.recorder)()
+        trainer._generate_and_score_completions([])
+        self.assertEqual(list(self.folder.iterdir()), [], "an evaluation")
+        trainer.model.training = True
+        self.assertIs(trainer._generate_and_score_completions([]), made)
+        self.assertEqual(made.unread, set())
+        first, second = self.lines(4)
+        self.assertEqual((first["mask"], first["prompt_tokens"], first["response_tokens"], first["reward"], first["group"], first["version"]),
+                         ([1, 1], [3], [5, 6], 1.5, "4-0", 4))
+        self.assertEqual((second["mask"], second["reward"], second["advantage"], second["behavior_log_probs"], second["proximal_log_probs"]),
+                         ([1, 0, 1], 0.0, -0.5, [-1] * 3, [-0.5] * 3))
+
     def test_should_record_the_steps_of_async_trl(self):
         class Sample(types.SimpleNamespace):
             pass
 
         class Queue:
-            samples = [Sample(group_id=7, model_version=3, metrics={"reward": 1.0}), Sample(group_id=8, model_version=1, metrics={"reward": 0.0})]
+            samples = [
+                Sample(input_ids=[9], old_log_probs=[0.0], group_id=6, model_version=1, metrics={"reward": 0.0}),  # dropped as stale
+                *[Sample(input_ids=[1, 5, 6], old_log_probs=[0.0, -1.0, -2.0], group_id=group, model_version=3, metrics={"reward": 1.0})
+                  for group in (7, 9)],
+                *[Sample(input_ids=[2, 3, 7], old_log_probs=[0.0, 0.0, -3.0], group_id=group, model_version=1, metrics={"reward": 0.0})
+                  for group in (8, 10)]]
 
             def get(self, timeout):
                 assert timeout == 5
@@ -109,31 +209,33 @@ class HooksTest(unittest.TestCase):
 
         class Trainer:  # one row of two sequences, the second behind the first, and two places of padding
             accelerator, state = types.SimpleNamespace(sync_gradients=False), types.SimpleNamespace(global_step=4)
-            args, rollout_queue = types.SimpleNamespace(weight_sync_steps=2, temperature=0.7), Queue()
+            args, rollout_queue = types.SimpleNamespace(weight_sync_steps=2, temperature=0.7, max_staleness=1), Queue()
+            model_version = 4
 
             def get_train_dataloader(self):
-                self.drawn = [self.rollout_queue.get(timeout=5), self.rollout_queue.get(timeout=5)]
-                return self.rollout_queue.qsize()
+                while self.rollout_queue.qsize() > 0:
+                    self.rollout_queue.get(timeout=5)
 
             def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
                 return model(input_ids=inputs["input_ids"], use_cache=False)["loss"]
 
         trainer = recorder_hooks.of_async_trl(Trainer, self.recorder)()
-        self.assertEqual(trainer.get_train_dataloader(), 0)
-        metrics = {name: np.array([[sample.metrics[name] for sample in trainer.drawn]]) for name in trainer.drawn[0].metrics}
+        trainer.get_train_dataloader()
         inputs = Strict(input_ids=np.array([[1, 5, 6, 2, 3, 7, 0, 0]]), attention_mask=np.array([[1, 1, 1, 1, 1, 1, 0, 0]]),
                         completion_mask=np.array([[0, 1, 1, 0, 0, 1, 0, 0]]), position_ids=np.array([[0, 1, 2, 0, 1, 2, 0, 0]]),
-                        old_log_probs=np.array([[0, -1.0, -2.0, 0, 0, -3.0, 0, 0]]), metrics=metrics,
+                        old_log_probs=np.array([[0, -1.0, -2.0, 0, 0, -3.0, 0, 0]]),
                         advantages=np.array([[0.5, 0.5, 0.5, -0.5, -0.5, -0.5, 0, 0]]))
         outputs = Strict(loss=0.25, log_probs=Tensor([[-0.1, -0.2, -9.0, -9.0, -0.3]]))
         for sync in (False, True):
             trainer.accelerator.sync_gradients = sync
             self.assertEqual(trainer.compute_loss(lambda **given: outputs, inputs), 0.25)
         self.assertEqual(inputs.unread | outputs.unread, set())
+        self.assertEqual(trainer.rollout_queue.samples, {}, "nothing is remembered for ever")
         lines = self.lines(4)
         self.assertEqual(len(lines), 4)
         self.assertEqual([(line["group"], line["version"], line["reward"], line["temperature"]) for line in lines[:2]],
                          [("7", 4, 1.0, 0.7), ("8", 0, 0.0, 0.7)])
+        self.assertEqual([line["group"] for line in lines[2:]], ["9", "10"])
         self.assertEqual([(line["prompt_tokens"], line["response_tokens"], line["mask"], line["advantages"]) for line in lines[2:]],
                          [([1], [5, 6], [1, 1], [0.5, 0.5]), ([2, 3], [7], [1], [-0.5])])
         self.assertEqual([line["behavior_log_probs"] for line in lines[:2]], [[-1, -2], [-3]])

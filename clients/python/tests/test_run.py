@@ -76,7 +76,7 @@ class SettingsTest(unittest.TestCase):
         self.assertEqual((settings.of("consumer.")["sasl.password"], settings.of("consumer.")["ssl.key.password"]), ("s3cret", "0ther"))
 
     def test_should_say_which_reference_leads_nowhere(self):
-        for text, why in (("${env:NOBODY_HAS_THIS}", "the environment has no variable NOBODY_HAS_THIS"), ("${x}", "no reference to a secret"),
+        for text, why in (("${env:NOBODY_HAS_THIS}", "there is no environment variable NOBODY_HAS_THIS"), ("${x}", "no reference to a secret"),
                           (f"${{file:{self.file('a=1')}:b}}", "has no key b"), ("${file:/nowhere:b}", "cannot be read")):
             with self.assertRaisesRegex(Refused, why):
                 ClientSettings("a:1", {"sasl.password": text})
@@ -261,7 +261,7 @@ class BatchTest(unittest.TestCase):
             return one, two
 
         for change, why in (
-            (lambda b, t: t[0].update(rollout_id="g/9"), "rollout g/0 at partition 0 offset 5: points at rollout g/9 of run r"),
+            (lambda b, t: t[0].update(rollout_id="g/9"), "rollout g/0 at partition 0 offset 5: references rollout g/9 of run r"),
             (lambda b, t: t[0].update(behavior_log_probs=f4(1)), "has 3 response tokens and 1 values of behavior log probs"),
             (lambda b, t: b["entries"][0].update(mask=b"\1\1\1"), "trains on response token 1, which the trajectory's own mask leaves out"),
             (lambda b, t: b.update(trained_tokens=3), "declares 3 trained tokens, its entries have 2"),

@@ -105,10 +105,15 @@ class WalkerTest(SideBySideTest):
         for begins, ends in (([0, 3], [2, 5]), ([0, 3], [3, 6]), ([0, 4], [3, 3]), ([-1, 3], [3, 5]), ([0, 2], [3, 5])):
             with self.assertRaises(NotSideBySide):
                 walker.read(two, np.array(begins), np.array(ends))
-        with self.assertRaises(ValueError):
-            rows.compiled.gather(bytearray(3), two, np.array([0]), np.array([9]))
-        with self.assertRaises(ValueError):
-            rows.compiled.gather(bytearray(3), two, np.array([0]), np.array([2]))
+
+    def test_should_gather_ranges_of_the_data_only(self):
+        def gathered(*edges):
+            return bytes(rows.compiled.gather(b"abcdef", *[np.array(each, np.int64) for each in edges]))
+
+        self.assertEqual((gathered([1, -1, 4], [3, -1, 6]), gathered([0, 2], [1, 3], [3, 5], [5, 6])), (b"bcef", b"adecf"))
+        for edges in (([0], [9]), ([0], [2, 3]), ([2], [1]), ([-2], [-2]), ([-1], [2]), ([0],), (), ([0], [1], [0])):
+            with self.assertRaises(ValueError):
+                gathered(*edges)
 
 
 if __name__ == "__main__":
