@@ -474,7 +474,7 @@ function Lap({ path, isThere }: { path: string; isThere: boolean }) {
   );
 }
 
-const HEALTH: Record<string, Health> = { broken: "ill", sick: "ill", weak: "look", note: "none" };
+const HEALTH: Record<string, Health> = { broken: "ill", critical: "ill", warning: "look", note: "none" };
 
 function Diagnosis({ path, index, isArchived }: { path: string; index: { end: number; whole: boolean } | null; isArchived: boolean }) {
   const [asked, ask] = useState(isSaved ? 1 : 0);

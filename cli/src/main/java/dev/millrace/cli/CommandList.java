@@ -14,17 +14,16 @@ import picocli.CommandLine.Model.UsageMessageSpec;
 
 /** Command list of a usage message, grouped by purpose, with the first sentence of each description. */
 final class CommandList implements IHelpSectionRenderer {
-    /** Groups of commands in display order. */
     private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
 
     static {
-        GROUPS.put("Train, and look at it", List.of("train", "stop", "view", "evaluate"));
-        GROUPS.put("Ask a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
-        GROUPS.put("Decide a run again", List.of("replay", "correct"));
-        GROUPS.put("Mend a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));
+        GROUPS.put("Train and inspect", List.of("train", "stop", "view", "evaluate"));
+        GROUPS.put("Inspect a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
+        GROUPS.put("Replay a run", List.of("replay", "correct"));
+        GROUPS.put("Repair a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));
         GROUPS.put("Models and archives", List.of("model", "export", "import"));
         GROUPS.put(
-                "One role a process",
+                "One role per process",
                 List.of(
                         "admit",
                         "generate",
@@ -36,7 +35,7 @@ final class CommandList implements IHelpSectionRenderer {
                         "broker",
                         "acls",
                         "topics"));
-        GROUPS.put("Measure and prove", List.of("load-test", "plan", "bench", "experiment", "conformance"));
+        GROUPS.put("Measure and verify", List.of("load-test", "plan", "bench", "experiment", "conformance"));
         GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
     }
 

@@ -63,7 +63,8 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
         err.println("millrace: " + sentence(failure));
         if (parsed.originalArgs().contains("--verbose")) {
             failure.printStackTrace(err);
-        } else if (!saysItAll(failure) && command.getCommandSpec().optionsMap().containsKey("--verbose")) {
+        } else if (!isSelfContained(failure)
+                && command.getCommandSpec().optionsMap().containsKey("--verbose")) {
             err.println("(--verbose shows where)");
         }
         if (failure instanceof StoppedException) {
@@ -76,7 +77,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     }
 
     /** Returns whether the message was written for the user, so that neither causes nor a trace would add to it. */
-    private static boolean saysItAll(Throwable failure) {
+    private static boolean isSelfContained(Throwable failure) {
         return failure instanceof RefusedRequestException
                 || failure instanceof ConfigException
                 || failure instanceof PluginException
@@ -91,7 +92,7 @@ final class Failures implements IParameterExceptionHandler, IExecutionExceptionH
     /** The message and, where it adds something, those of the causes. */
     static String sentence(Throwable failure) {
         StringBuilder text = new StringBuilder(own(failure));
-        if (!saysItAll(failure)) {
+        if (!isSelfContained(failure)) {
             for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
                 if (cause.getMessage() != null && text.indexOf(cause.getMessage()) < 0) {
                     text.append("; because ").append(own(cause));

@@ -22,7 +22,6 @@ final class FittedWriter extends Writer {
     private final StringBuilder line = new StringBuilder();
     private boolean isBegun;
 
-    /** @param columns of the terminal */
     FittedWriter(Writer to, int columns) {
         this.to = to;
         this.columns = columns;

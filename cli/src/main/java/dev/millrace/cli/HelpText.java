@@ -19,15 +19,17 @@ final class HelpText {
 
     private HelpText() {}
 
-    /** Joins the descriptions of a command and its subcommands into paragraphs. */
+    /** Joins the descriptions of a command and its subcommands into paragraphs, and adds the help options. */
     static CommandLine in(CommandLine command) {
+        if (!command.getCommandSpec().optionsMap().containsKey("--help")) {
+            command.getCommandSpec().mixinStandardHelpOptions(true);
+        }
         UsageMessageSpec usage = command.getCommandSpec().usageMessage();
         usage.description(paragraphs(usage.description()).toArray(String[]::new));
         command.getSubcommands().values().forEach(HelpText::in);
         return command;
     }
 
-    /** @param lines lines of the source */
     static List<String> paragraphs(String[] lines) {
         List<String> paragraphs = new ArrayList<>();
         boolean goesOn = false;

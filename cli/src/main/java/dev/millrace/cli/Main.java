@@ -55,7 +55,6 @@ import picocli.CommandLine.Model.UsageMessageSpec;
  */
 @Command(
         name = "millrace",
-        mixinStandardHelpOptions = true,
         versionProvider = Versions.class,
         description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
         synopsisSubcommandLabel = "COMMAND",
@@ -121,9 +120,9 @@ public final class Main implements Callable<Integer> {
                         return new CommandLine.RunLast().execute(parsed);
                     } catch (OutOfMemoryError e) {
                         throw new RefusedRequestException(
-                                "Java's memory of " + Runtime.getRuntime().maxMemory() / 1_000_000
-                                        + " MB is not enough (" + e.getMessage()
-                                        + "); give it more (MILLRACE_OPTS=-Xmx4g), or less to read",
+                                "the Java heap of " + Runtime.getRuntime().maxMemory() / 1_000_000
+                                        + " MB is too small (" + e.getMessage()
+                                        + "); raise it (MILLRACE_OPTS=-Xmx4g), or read less",
                                 e);
                     }
                 })

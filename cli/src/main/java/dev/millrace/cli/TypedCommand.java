@@ -12,7 +12,6 @@ public final class TypedCommand {
 
     private TypedCommand() {}
 
-    /** Returns the command line of a command specification. */
     public static String of(CommandSpec spec) {
         return of(spec.root().commandLine().getParseResult().originalArgs());
     }

@@ -61,7 +61,7 @@ final class LogFaults {
             course.last();
             scene.brokers().restart(node);
         } finally {
-            watch.goOn();
+            watch.resume();
         }
         return advised.repaired(course);
     }
@@ -102,7 +102,7 @@ final class LogFaults {
             scene.brokers().restart(leader);
             election.restore();
         } finally {
-            watch.goOn();
+            watch.resume();
         }
         return advised.repaired(course);
     }

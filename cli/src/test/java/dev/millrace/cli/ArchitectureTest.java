@@ -1,18 +1,24 @@
 package dev.millrace.cli;
 
+import static com.tngtech.archunit.base.DescribedPredicate.not;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.tngtech.archunit.core.domain.Dependency;
 import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaPackage;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.stream.Stream;
 import org.apache.avro.specific.AvroGenerated;
 import org.jspecify.annotations.NullMarked;
@@ -160,6 +166,36 @@ class ArchitectureTest {
                 .should()
                 .onlyDependOnClassesThat(resideInAnyPackage(CORRECTIONS, "java..", "org.jspecify.annotations.."))
                 .check(OURS);
+    }
+
+    /** From the kinds of its keys, the configuration, a step, the doctor: all but what only measures or compares. */
+    @Test
+    void shouldReachTheWholeMathematicsFromARun() {
+        Deque<JavaClass> open = new ArrayDeque<>(OURS.that(not(
+                resideInAnyPackage(CORRECTIONS, EXPERIMENTS, WORKLOADS, CONFORMANCE, "dev.millrace.cli.measure.."))));
+        Set<JavaClass> seen = new HashSet<>(open);
+        Set<String> reached = new HashSet<>();
+        while (!open.isEmpty()) {
+            open.remove().getDirectDependenciesFromSelf().stream()
+                    .map(Dependency::getTargetClass)
+                    .filter(resideInAnyPackage(CORRECTIONS))
+                    .filter(seen::add)
+                    .forEach(each -> {
+                        reached.add(topLevel(each));
+                        open.add(each);
+                    });
+        }
+        assertThat(OURS.that(resideInAnyPackage(CORRECTIONS)).stream()
+                        .map(ArchitectureTest::topLevel)
+                        .filter(name -> !name.endsWith("package-info"))
+                        .distinct())
+                .as("classes of the library, those that a run reaches")
+                .hasSizeGreaterThan(100)
+                .isSubsetOf(reached);
+    }
+
+    private static String topLevel(JavaClass of) {
+        return of.getName().replaceAll("\\$.*", "");
     }
 
     @Test

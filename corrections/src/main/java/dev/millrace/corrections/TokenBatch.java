@@ -83,12 +83,10 @@ public final class TokenBatch {
         return offsets[sequence + 1];
     }
 
-    /** Tokens of {@code sequence}, context included. */
     public int length(int sequence) {
         return offsets[sequence + 1] - offsets[sequence];
     }
 
-    /** Returns whether the packed token {@code token} is trained. */
     public boolean isTrained(int token) {
         return mask[token] != 0;
     }
@@ -120,11 +118,6 @@ public final class TokenBatch {
     /** One more than the largest group index; groups in between may be empty. */
     public int groupCount() {
         return groupCount;
-    }
-
-    /** Returns whether the batch was made with groups. */
-    public boolean hasGroups() {
-        return groups != null;
     }
 
     /** The sequence that holds the packed token {@code token}; O(log sequences). */

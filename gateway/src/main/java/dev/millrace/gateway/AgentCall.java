@@ -11,8 +11,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * A validated call of {@code /chat/completions} or {@code /completions}.
  *
- * @param choices answers per prompt
- * @param sha256 of the body
  * @param repeated the client retries a call whose answer was lost
  */
 record AgentCall(

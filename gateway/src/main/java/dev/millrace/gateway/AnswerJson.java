@@ -90,7 +90,6 @@ final class AnswerJson {
         return message;
     }
 
-    /** @param numbered with indices, as in a stream */
     static ArrayNode toolCalls(GivenAnswer answer, boolean numbered) {
         ArrayNode calls = NODES.arrayNode();
         for (int i = 0; i < answer.calls().size(); i++) {

@@ -61,7 +61,7 @@ final class AnswerWrites implements AutoCloseable {
             throw end(write)
                     ? e
                     : new IOException(
-                            "its caller did not take " + bytes.length + " bytes within " + LONGEST_MS + " ms", e);
+                            "its caller did not read " + bytes.length + " bytes within " + LONGEST_MS + " ms", e);
         } finally {
             if (!end(write)) {
                 Thread.interrupted(); // it was meant for this write
@@ -95,7 +95,6 @@ final class AnswerWrites implements AutoCloseable {
         }
     }
 
-    /** Writes in progress. */
     synchronized int underWay() {
         return underWay.size();
     }

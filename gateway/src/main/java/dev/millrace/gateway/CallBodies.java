@@ -100,8 +100,8 @@ final class CallBodies implements AutoCloseable {
                     RefusedCallException.tooMany(
                             "too_many_bodies",
                             config.calls()
-                                    + " bodies of calls are being read (gateway.calls), and of those this one was"
-                                    + " begun first; send it in one piece, or again later"));
+                                    + " request bodies are being read (gateway.calls), and this one is the oldest;"
+                                    + " send it in one piece, or retry later"));
             first.remove();
         }
         Body body = new Body(nanos.getAsLong());

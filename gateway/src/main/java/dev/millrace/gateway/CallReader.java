@@ -117,19 +117,14 @@ final class CallReader {
                 || HARMLESS.getOrDefault(name, Set.of()).contains(value.toString());
         if (!isKnown) {
             throw RefusedCallException.unsupported(
-                    name,
-                    name + " is not done here, and an answer without it would not be what was asked for: "
-                            + shown(value) + "; leave it out");
+                    name, name + " is not supported: " + shown(value) + "; leave it out");
         }
     }
 
     private static void requireWholeCharacters(JsonNode value, String place) {
         if (HALF_CHARACTER.matcher(value.toString()).find()) {
             throw RefusedCallException.invalid(
-                    null,
-                    place
-                            + " has half a character (\\ud800 to \\udfff without the other half), which no tokenizer can read;"
-                            + " mend the text");
+                    null, place + " has an unpaired surrogate (\\ud800 to \\udfff); fix the text");
         }
     }
 
@@ -180,7 +175,7 @@ final class CallReader {
                 throw RefusedCallException.unsupported(
                         place,
                         place + " has a part of the type '" + part.path("type").asText()
-                                + "', and the policy reads text alone");
+                                + "', and the policy reads only text");
             }
             JsonNode said = part.path(part.path("type").asText());
             if (!said.isTextual()) {
@@ -229,7 +224,7 @@ final class CallReader {
                 && !choice.asText().equals("none")) {
             throw RefusedCallException.unsupported(
                     "tool_choice",
-                    "tool_choice can be auto or none, since nothing forces the policy to call a tool: "
+                    "tool_choice must be auto or none, since the policy cannot be forced to call a tool: "
                             + shown(choice));
         }
         List<Map<String, Object>> read = new ArrayList<>();
@@ -330,7 +325,7 @@ final class CallReader {
     private static boolean completionLogProbs(JsonNode value) {
         if (!value.isIntegralNumber() || value.intValue() != 0) {
             throw RefusedCallException.unsupported(
-                    "logprobs", "logprobs can be 0, the sampled token's log-prob alone: " + shown(value));
+                    "logprobs", "logprobs must be 0, the sampled token's log-prob only: " + shown(value));
         }
         return true;
     }

@@ -44,7 +44,7 @@ public final class Gateway implements AutoCloseable {
     private final Tokenizer tokenizer;
     private final GeneratorConfig generator;
     private final GatewayConfig config;
-    private final TurnEngine.Door door;
+    private final TurnEngine.Factory factory;
     private final Clock clock;
     private final Pulse pulse;
     private final SessionTable sessions;
@@ -62,7 +62,6 @@ public final class Gateway implements AutoCloseable {
      * With the policy's own engine.
      *
      * @param environments that requests may name
-     * @param tokenizer with the chat template
      * @throws IllegalArgumentException if the configuration is impossible for sessions, or a token or certificate is
      *     missing
      */
@@ -78,7 +77,7 @@ public final class Gateway implements AutoCloseable {
                 context,
                 environments,
                 tokenizer,
-                SlotTurnEngine.door(
+                SlotTurnEngine.factory(
                         engine,
                         tokenizer,
                         generator,
@@ -94,19 +93,17 @@ public final class Gateway implements AutoCloseable {
         long bytes = config.prefixBytes(generator.precision());
         if (bytes == 0 && config.prefixCacheMb() < 0) {
             LOG.info(
-                    "nothing is kept of conversations between their turns, since generator.precision is {}; each turn takes in its"
-                            + " whole prompt",
+                    "no prefix cache between turns, since generator.precision is {}; each turn prefills its whole prompt",
                     generator.precision().name().toLowerCase(Locale.ROOT));
         }
         return bytes;
     }
 
-    /** With another engine. */
     public Gateway(
             RoleContext context,
             Environments environments,
             Tokenizer tokenizer,
-            TurnEngine.Door door,
+            TurnEngine.Factory factory,
             GeneratorConfig generator,
             GatewayConfig config,
             HttpTls tls) {
@@ -114,7 +111,7 @@ public final class Gateway implements AutoCloseable {
         this.feed = context.feed();
         this.environments = environments;
         this.tokenizer = tokenizer;
-        this.door = door;
+        this.factory = factory;
         this.generator = generator;
         this.config = config;
         this.clock = context.clock();
@@ -151,21 +148,24 @@ public final class Gateway implements AutoCloseable {
                 shape.vocabSize(),
                 generator.capacityTokens(),
                 sampling -> Optional.empty(),
-                "of the answers that agents ask for no routing is recorded");
+                "the gateway records no routing");
         ToolFormat tools = ToolFormat.of(tokenizer);
         Quarantines quarantines = Quarantines.of(connection);
         quarantines.open();
         try (quarantines;
                 NewestWeights weights = new NewestWeights(
-                        feed, connection.limit(generator.firstVersionTimeoutMs()), door::prepare, connection.sync());
-                TurnEngine engine = door.open(weights, shape);
+                        feed,
+                        connection.limit(generator.firstVersionTimeoutMs()),
+                        factory::prepare,
+                        connection.sync());
+                TurnEngine engine = factory.open(weights, shape);
                 GatewayLoop loop =
                         new GatewayLoop(connection, generator, context(engine, tools), writer, check, quarantines);
                 GatewayServer server = server(engine, tools, loop)) {
             server.start();
             url = server.url();
             told.accept(server.url());
-            LOG.info("gateway {} listens at {}; tool calls are written as {}", generator.id(), server.url(), tools);
+            LOG.info("gateway {} listens at {}; tool-call format {}", generator.id(), server.url(), tools);
             loop.run(() -> {
                 feed.turned(pulse, engine.version());
                 return stopped;

@@ -81,8 +81,7 @@ public record GatewayConfig(
             throw new IllegalArgumentException(
                     "prefix_cache_mb must be 0, or -1 for what follows, where generator.precision is "
                             + precision.name().toLowerCase(Locale.ROOT) + ": " + prefixCacheMb
-                            + "; its rounding makes a prompt continued from the cache and the same one prefilled whole"
-                            + " give unlike log-probs");
+                            + "; its rounding makes log-probs of a cached and a prefilled prompt differ");
         }
         long mb = prefixCacheMb >= 0 ? prefixCacheMb : isCoarse ? 0 : DEFAULT_PREFIX_MB;
         return mb << 20;

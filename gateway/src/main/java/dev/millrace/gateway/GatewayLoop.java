@@ -12,6 +12,7 @@ import dev.millrace.generator.sampling.QuarantineWatch;
 import dev.millrace.generator.sampling.RefusedPrompt;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.Rollout;
@@ -113,7 +114,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
 
     private void takePrompts() {
         while (!prompts.isEmpty() && (sessions.freeSamples() < limits.sessions() || earlier.areThere())) {
-            earlier.goOn(prompts.takePrompt()).forEach(prompts::finished);
+            earlier.restore(prompts.takePrompt()).forEach(prompts::finished);
         }
     }
 
@@ -125,8 +126,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         lookedAtMs = now;
         for (Session session : sessions.open()) {
             if (session.isOverdue(now, limits)) {
-                String error = "nobody completed the session: it was opened " + (now - session.openedAtMs())
-                        + " ms ago and nothing was asked of it for " + session.idleMs(now)
+                String error = "the session was not completed: it was opened " + (now - session.openedAtMs())
+                        + " ms ago and idle for " + session.idleMs(now)
                         + " ms (gateway.limit_ms=" + limits.limitMs() + ", gateway.idle_ms=" + limits.idleMs() + ")";
                 SessionEnding ending = overdue(session, error);
                 if (session.end(ending)) {
@@ -158,7 +159,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
 
     private void write(BooleanSupplier stopped, boolean isLast) {
         long now = clock.millis();
-        boolean heartbeat = isLast || engine.version() != servedVersion || now - heartbeatAtMs >= config.heartbeatMs();
+        boolean isNew = engine.version() != servedVersion;
+        boolean heartbeat = isLast || Pulse.needsServing(monotonicMs() - heartbeatAtMs, config.heartbeatMs(), isNew);
         List<SessionEnding> writing = new ArrayList<>(notWritten);
         List<SessionEnding> fresh = new ArrayList<>();
         ends.drainTo(fresh);
@@ -191,7 +193,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         refused.forEach(prompt -> named.add(
                 new TopicPartition(prompt.record().topic(), prompt.record().partition())));
         Map<TopicPartition, OffsetAndMetadata> offsets = prompts.takeOffsets(named, writer.nextMark());
-        Serving serving = heartbeat ? serving(now, isLast) : null;
+        Serving serving = heartbeat || isNew ? serving(now, isLast) : null;
         if (writer.write(writing, refused, serving, offsets, prompts.groupMetadata(), stopped, prompts::isCommitted)) {
             notWritten = new ArrayList<>();
             prompts.committed(offsets);
@@ -208,6 +210,10 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         }
     }
 
+    private static long monotonicMs() {
+        return System.nanoTime() / 1_000_000; // the wall clock may be set back
+    }
+
     private @Nullable Serving serving(long now, boolean isLast) {
         long version = engine.version();
         if (version < 0) {
@@ -217,7 +223,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             servedVersion = version;
             servedSinceMs = now;
         }
-        heartbeatAtMs = now;
+        heartbeatAtMs = monotonicMs();
         OptionalLong oldest = LongStream.concat(
                         engine.oldestVersion().stream(),
                         sessions.open().stream().flatMapToLong(session -> session.oldestVersion().stream()))
@@ -274,9 +280,8 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         sessions.drop(end.session());
         end.branches().forEach(branch -> sessions.giveBack(branch.sample()));
         end.written()
-                .completeExceptionally(RefusedCallException.conflict(
-                        "the sample " + end.session().sample().name()
-                                + " was finished by another session, so that this one has none; open another one"));
+                .completeExceptionally(RefusedCallException.conflict("the sample "
+                        + end.session().sample().name() + " was finished by another session; open another one"));
     }
 
     /** Leaves the group; call after the last write. */
@@ -297,7 +302,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
         /** Finished samples by partition and prompt offset. */
         private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
-        /** Partitions with known history. */
+
         private final Set<Integer> known = new HashSet<>();
         /** Assigned partitions with unknown history. */
         private final Set<TopicPartition> arrived = new HashSet<>();
@@ -351,7 +356,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
          *
          * @return requests that are thereby finished, once per sample
          */
-        List<AcceptedPrompt> goOn(AcceptedPrompt prompt) {
+        List<AcceptedPrompt> restore(AcceptedPrompt prompt) {
             int partition = prompt.partition().partition();
             Map<String, List<SessionEvent>> before = readBack.get(partition);
             if (before == null && !known.contains(partition)) {

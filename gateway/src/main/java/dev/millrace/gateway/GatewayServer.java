@@ -61,7 +61,6 @@ final class GatewayServer implements AutoCloseable {
     /**
      * Opens the port; serves after {@link #start}.
      *
-     * @param token required of every call
      * @param bodies closed with this
      * @param writes closed with this
      * @throws IllegalArgumentException if the port cannot be opened
@@ -140,11 +139,10 @@ final class GatewayServer implements AutoCloseable {
                 refuse(exchange, RefusedCallException.notNow("internal", "the gateway failed: " + e));
             }
         } catch (IOException e) {
-            LOG.debug("a caller went away: {}", e.getMessage());
+            LOG.debug("a caller disconnected: {}", e.getMessage());
         }
     }
 
-    /** Bodies being read. */
     int bodiesUnderWay() {
         return bodies.underWay();
     }
@@ -157,8 +155,7 @@ final class GatewayServer implements AutoCloseable {
     private void answer(HttpExchange exchange, byte[] body) throws IOException {
         if (!calls.tryAcquire()) {
             throw RefusedCallException.tooMany(
-                    "too_many_calls",
-                    "there are " + config.calls() + " calls under way (gateway.calls); ask again later");
+                    "too_many_calls", "there are " + config.calls() + " calls in flight (gateway.calls); retry later");
         }
         AtomicBoolean isTaken = new AtomicBoolean(true);
         Runnable leave = () -> {
@@ -243,7 +240,7 @@ final class GatewayServer implements AutoCloseable {
         try {
             return body.length == 0 ? JSON.createObjectNode() : JSON.readTree(body);
         } catch (JsonProcessingException e) {
-            throw RefusedCallException.invalid(null, "the body is no JSON: " + e.getOriginalMessage());
+            throw RefusedCallException.invalid(null, "the body is not JSON: " + e.getOriginalMessage());
         }
     }
 
@@ -534,10 +531,7 @@ final class GatewayServer implements AutoCloseable {
             for (Iterator<String> names = body.fieldNames(); names.hasNext(); ) {
                 String name = names.next();
                 if (!KNOWN.contains(name) && !ASIDE.contains(name) && isGiven(body.get(name))) {
-                    throw RefusedCallException.unsupported(
-                            name,
-                            name
-                                    + " is not done here, and an answer without it would not be what was asked for; leave it out");
+                    throw RefusedCallException.unsupported(name, name + " is not supported; leave it out");
                 }
             }
             if (!body.path("max_tokens").isIntegralNumber()) {
@@ -547,7 +541,7 @@ final class GatewayServer implements AutoCloseable {
             if (isGiven(body.path("thinking"))
                     && !body.at("/thinking/type").asText().equals("disabled")) {
                 throw RefusedCallException.unsupported(
-                        "thinking", "thinking can be disabled alone: " + body.get("thinking"));
+                        "thinking", "thinking must be disabled: " + body.get("thinking"));
             }
             ObjectNode chat = NODES.objectNode();
             for (String same : Set.of("model", "max_tokens", "stream", "temperature", "top_p", "top_k")) {
@@ -671,7 +665,7 @@ final class GatewayServer implements AutoCloseable {
                 throw RefusedCallException.unsupported(
                         place,
                         place + " is a block of the type '"
-                                + content.path("type").asText() + "', and the policy reads text alone");
+                                + content.path("type").asText() + "', and the policy reads only text");
             }
             return content.get("text").textValue();
         }
@@ -682,7 +676,8 @@ final class GatewayServer implements AutoCloseable {
             if (isGiven(choice) && !type.equals("auto") && !type.equals("none")) {
                 throw RefusedCallException.unsupported(
                         "tool_choice",
-                        "tool_choice can be auto or none, since nothing forces the policy to call a tool: " + choice);
+                        "tool_choice must be auto or none, since the policy cannot be forced to call a tool: "
+                                + choice);
             }
             if (isGiven(body.path("tools")) && !body.get("tools").isArray()) {
                 throw RefusedCallException.invalid(
@@ -696,8 +691,7 @@ final class GatewayServer implements AutoCloseable {
                 String kind = tool.path("type").asText("custom");
                 if (!kind.equals("custom") || !tool.path("name").isTextual()) {
                     throw RefusedCallException.unsupported(
-                            "tools",
-                            "tools can be those of the agent alone, with name and input_schema: " + shown(tool));
+                            "tools", "tools must be the agent's own, with name and input_schema: " + shown(tool));
                 }
                 ObjectNode function =
                         functions.addObject().put("type", "function").putObject("function");

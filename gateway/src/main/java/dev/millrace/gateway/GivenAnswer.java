@@ -16,7 +16,6 @@ import java.util.Optional;
  * A turn as given to its caller, to recognise it in later prompts.
  *
  * @param content next to tool calls
- * @param callPrefix of tool call ids
  * @param written sampled text up to a stop token
  */
 record GivenAnswer(String content, List<ToolCall> calls, String callPrefix, String written) {

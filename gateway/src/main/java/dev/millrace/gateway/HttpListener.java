@@ -61,7 +61,6 @@ public final class HttpListener implements AutoCloseable {
      * Opens a port; serves after {@link #start}.
      *
      * @param port 0 for any free one
-     * @param option names it in messages
      * @param threads closed with the listener
      * @throws IllegalArgumentException if the port is taken (with its cause), or token or certificate are unusable
      */
@@ -266,8 +265,8 @@ public final class HttpListener implements AutoCloseable {
                 throw new IllegalArgumentException(
                         place + ": the certificate of " + certificate.getSubjectX500Principal() + " is valid from "
                                 + certificate.getNotBefore().toInstant() + " to "
-                                + certificate.getNotAfter().toInstant() + " and not now, " + clock.instant()
-                                + ", so that every caller would refuse it",
+                                + certificate.getNotAfter().toInstant() + ", and now is " + clock.instant()
+                                + ", so every caller would reject it",
                         e);
             }
         }
@@ -314,7 +313,6 @@ public final class HttpListener implements AutoCloseable {
         }
 
         /**
-         * @param key configuration key, for messages
          * @param variable empty for none
          * @throws IllegalArgumentException if the variable is missing or the token too short
          */
@@ -325,7 +323,7 @@ public final class HttpListener implements AutoCloseable {
             String token = environment.getOrDefault(variable, "");
             if (token.length() < LEAST) {
                 throw new IllegalArgumentException(key + " is " + variable
-                        + ", and that variable of the environment holds " + token.length()
+                        + ", and that environment variable holds " + token.length()
                         + " characters; a token has at least "
                         + LEAST + ", so set it before the start: openssl rand -hex 32");
             }

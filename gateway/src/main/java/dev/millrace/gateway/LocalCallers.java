@@ -29,7 +29,7 @@ public final class LocalCallers extends Filter {
 
     @Override
     public String description() {
-        return "refuses calls by other names than this machine's";
+        return "refuses calls with a foreign Host header";
     }
 
     @Override
@@ -39,8 +39,8 @@ public final class LocalCallers extends Filter {
             return;
         }
         try (exchange) {
-            byte[] body = ("this port answers as 127.0.0.1:"
-                            + exchange.getLocalAddress().getPort() + ", and to no page of another machine\n")
+            byte[] body = ("this port answers only as 127.0.0.1:"
+                            + exchange.getLocalAddress().getPort() + ", not to pages of other hosts\n")
                     .getBytes(StandardCharsets.UTF_8);
             exchange.getResponseHeaders().set("Content-Type", "text/plain");
             exchange.sendResponseHeaders(403, body.length);

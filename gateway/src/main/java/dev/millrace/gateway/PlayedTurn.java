@@ -11,7 +11,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * An acknowledged turn and its predecessors. Immutable.
  *
- * @param record on the log
  * @param parent null for a prompt of its own
  * @param answer given to the caller
  */
@@ -25,7 +24,6 @@ record PlayedTurn(SessionTurn record, @Nullable PlayedTurn parent, GivenAnswer a
         return new ArrayList<>(turns);
     }
 
-    /** To its end. */
     int[] tokens() {
         List<PlayedTurn> branch = branch();
         int length = 0;

@@ -58,7 +58,6 @@ final class RefusedCallException extends RuntimeException {
         return new RefusedCallException(413, "body_too_large", null, message);
     }
 
-    /** Retryable at once. */
     static RefusedCallException tooSlow(String message) {
         return new RefusedCallException(408, "body_too_slow", null, message);
     }

@@ -24,12 +24,10 @@ final class ReleasedSample {
         return index;
     }
 
-    /** Adds a repeated request for an unfinished sample. */
     void isAskedBy(AcceptedPrompt again) {
         askedBy.add(again);
     }
 
-    /** Requests finished with this sample. */
     List<AcceptedPrompt> askedBy() {
         return askedBy;
     }

@@ -54,10 +54,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
         }
     }
 
-    /**
-     * @param most concurrent requests
-     * @param limit of a request from first byte to answer; null for none
-     */
+    /** @param limit of a request from first byte to answer; null for none */
     public RequestThreads(String name, int most, @Nullable Duration limit) {
         this.threads = Executors.newCachedThreadPool(daemons(name));
         this.free = new Semaphore(most);
@@ -78,7 +75,7 @@ public final class RequestThreads implements Executor, AutoCloseable {
     @Override
     public void execute(Runnable task) {
         if (!free.tryAcquire() && !makeRoom()) {
-            throw new RejectedExecutionException("as many requests are answered as there may be at once");
+            throw new RejectedExecutionException("the limit of concurrent requests is reached");
         }
         Request request = new Request();
         synchronized (unread) {
@@ -183,7 +180,6 @@ public final class RequestThreads implements Executor, AutoCloseable {
         }
     }
 
-    /** Interrupts all requests. */
     @Override
     public void close() {
         threads.shutdownNow();

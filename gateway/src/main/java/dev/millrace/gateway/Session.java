@@ -78,7 +78,7 @@ final class Session {
     /** @throws RefusedCallException if it is over */
     synchronized void requireOpen() {
         if (ending != null) {
-            throw RefusedCallException.conflict("the session " + id.text() + " is over; open another one");
+            throw RefusedCallException.conflict("the session " + id.text() + " has ended; open another one");
         }
     }
 
@@ -93,7 +93,7 @@ final class Session {
     synchronized int takeNumber() {
         requireOpen();
         if (nextTurn >= numbersEnd) {
-            throw RefusedCallException.conflict("the session has used up the numbers of its turns, " + NUMBERS
+            throw RefusedCallException.conflict("the session has used up its turn numbers, " + NUMBERS
                     + " at one gateway, with calls that failed; complete it");
         }
         return nextTurn++;
@@ -186,7 +186,6 @@ final class Session {
                 && (underWay == 0 && nowMs - lastAtMs >= config.idleMs() || nowMs - openedAtMs >= config.limitMs());
     }
 
-    /** Milliseconds since the last call. */
     synchronized long idleMs(long nowMs) {
         return nowMs - lastAtMs;
     }

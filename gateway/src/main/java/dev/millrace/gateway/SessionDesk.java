@@ -82,7 +82,6 @@ final class SessionDesk {
         return sessions.session(id);
     }
 
-    /** Opens a session on a released sample. */
     ObjectNode open(JsonNode body, String url) {
         if (!body.isObject()) {
             throw RefusedCallException.invalid(null, "the body must be a JSON object");
@@ -257,7 +256,7 @@ final class SessionDesk {
         }
         SessionEnding ending = Objects.requireNonNull(session.ending(), "its end has begun");
         if (ending.isOverdue()) {
-            throw RefusedCallException.conflict("the session " + id + " is over: " + ending.error());
+            throw RefusedCallException.conflict("the session " + id + " has ended: " + ending.error());
         }
         SessionFence.await(ending.written(), WRITE_LIMIT_MS);
         return completed(ending);
@@ -342,7 +341,7 @@ final class SessionDesk {
         } catch (RuntimeException e) { // it stays open: the agent may retry, or send the reward itself
             throw RefusedCallException.notNow(
                     "not_judged",
-                    "the run's own reward cannot judge the session: " + e.getMessage()
+                    "the run's own reward cannot score the session: " + e.getMessage()
                             + "; complete it again later, or with a reward");
         }
         return SessionRollout.given(
@@ -494,11 +493,7 @@ final class SessionDesk {
             return own.size();
         }
 
-        /**
-         * @param samples one per branch
-         * @param reward of the session
-         * @param rolloutId of the session's own sample
-         */
+        /** @param rolloutId of the session's own sample */
         List<BranchEnding> rollouts(
                 List<ReleasedSample> samples,
                 VerifiedReward reward,
@@ -580,8 +575,6 @@ final class SessionDesk {
      * @param status null for the last turn's
      * @param error null for none
      * @param turn last turn of the trained branch; empty for the newest
-     * @param branches further trained branches
-     * @param allBranches trains all branches
      */
     record SessionVerdict(
             GivenReward reward,
@@ -599,7 +592,6 @@ final class SessionDesk {
          * What an agent gives for a branch.
          *
          * @param whole of the branch; empty if it gives none
-         * @param components by name
          * @param turns one per turn; empty for none
          */
         record GivenReward(OptionalDouble whole, Map<String, Double> components, List<Double> turns) {}
@@ -607,7 +599,6 @@ final class SessionDesk {
         /**
          * An agent's verdict on an extra branch.
          *
-         * @param turn its last
          * @param reward of its own turns; empty for a share of the session's
          * @param share 0 to 1; ignored with an own reward
          */

@@ -12,9 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param rollout null without turns; the sample is then free again
  * @param trainedTurn last turn of the rollout's branch; -1 for none
  * @param error null for none
- * @param branches further rollouts
  * @param isOverdue ended by a limit
- * @param written completes on commit
  */
 record SessionEnding(
         Session session,
@@ -31,12 +29,7 @@ record SessionEnding(
         return rollout == null ? null : rollout.getFinishReason();
     }
 
-    /**
-     * An extra branch that becomes a rollout.
-     *
-     * @param sample another one of the group
-     * @param own trained turns
-     */
+    /** An extra branch that becomes a rollout. */
     record BranchEnding(ReleasedSample sample, Rollout rollout, List<PlayedTurn> own) {
 
         int lastTurn() {

@@ -71,8 +71,7 @@ final class SessionFence {
         try {
             done.get(limitMs, TimeUnit.MILLISECONDS);
         } catch (TimeoutException e) {
-            throw RefusedCallException.notNow(
-                    "log", "the cluster has not taken it within " + limitMs + " ms; ask again");
+            throw RefusedCallException.notNow("log", "the cluster has not taken it within " + limitMs + " ms; retry");
         } catch (ExecutionException e) {
             Throwable cause = e.getCause() == null ? e : e.getCause();
             throw cause instanceof RefusedCallException refused
@@ -104,7 +103,7 @@ final class SessionFence {
                         .completeExceptionally(RefusedCallException.notNow(
                                 "session_elsewhere",
                                 "another gateway may have the session "
-                                        + each.session().id().text() + " by now; ask again"));
+                                        + each.session().id().text() + " by now; retry"));
             }
         }
     }

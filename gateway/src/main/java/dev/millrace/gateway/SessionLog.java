@@ -149,7 +149,6 @@ final class SessionLog implements AutoCloseable {
     /**
      * Sessions of a partition's prompts, from one prompt on, in order.
      *
-     * @param first unfinished prompt
      * @param ended receives every end on the way
      */
     Map<String, List<SessionEvent>> read(AcceptedPrompt first, Consumer<SessionEvent> ended) {
@@ -209,10 +208,7 @@ final class SessionLog implements AutoCloseable {
             event = deserializer.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) {
             LOG.warn(
-                    "{}@{} is no event of a session and is passed over: {}",
-                    record.topic(),
-                    record.offset(),
-                    e.getMessage());
+                    "skipped {}@{}, which is not a session event: {}", record.topic(), record.offset(), e.getMessage());
             return;
         }
         if (event == null

@@ -157,10 +157,8 @@ final class SessionRollout implements Transcript {
     }
 
     /**
-     * @param verdict of the judge
      * @param status null for the last turn's
      * @param error null for none
-     * @param nowMs end time
      */
     Rollout record(
             VerifiedReward verdict,

@@ -38,7 +38,6 @@ final class SessionTable {
      * Adds a prompt.
      *
      * @param isOver samples finished before
-     * @param isPlayed samples with a session to restore
      * @return requests that are thereby finished, once per sample
      */
     synchronized List<AcceptedPrompt> add(AcceptedPrompt prompt, IntPredicate isOver, IntPredicate isPlayed) {
@@ -110,7 +109,7 @@ final class SessionTable {
                         "no_sample",
                         "no sample " + (group == null ? "" : "of group " + group + " ") + "is free within " + waitMs
                                 + " ms (gateway.claim_wait_ms): admission releases samples up to admission.eta only, "
-                                + open.size() + " sessions are open; complete them, or ask again later");
+                                + open.size() + " sessions are open; complete them, or retry later");
             }
             try {
                 wait(left);
@@ -188,7 +187,7 @@ final class SessionTable {
             return session;
         }
         if (endedBefore.containsKey(text)) {
-            throw RefusedCallException.conflict("the session " + text + " is over; open another one");
+            throw RefusedCallException.conflict("the session " + text + " has ended; open another one");
         }
         SessionId id = SessionId.parse(text)
                 .orElseThrow(() -> RefusedCallException.notFound("no gateway gives a session the name '" + text + "'"));
@@ -198,7 +197,7 @@ final class SessionTable {
                     "the session " + text
                             + " is not here: it is being read back from the log, or another gateway has it");
         }
-        throw RefusedCallException.notFound("there is no session " + text + "; it is over, or was never opened");
+        throw RefusedCallException.notFound("there is no session " + text + "; it has ended, or was never opened");
     }
 
     /** A committed end; the sample is finished, or free again. */
@@ -235,7 +234,6 @@ final class SessionTable {
         return unfinished.get(session.sample().name()) == session.sample();
     }
 
-    /** Removes a session that produced no rollout. */
     synchronized void drop(Session session) {
         open.remove(session.id().text());
     }

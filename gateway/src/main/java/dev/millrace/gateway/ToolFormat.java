@@ -78,7 +78,6 @@ enum ToolFormat {
     }
 
     record ToolCall(String name, String arguments) {
-        /** Compares parsed arguments. */
         boolean hasArguments(@Nullable Object given) {
             try {
                 return JSON.readTree(arguments).equals(JSON.readTree(JSON.writeValueAsString(given)));
@@ -118,7 +117,6 @@ enum ToolFormat {
         return beginning;
     }
 
-    /** Format of the policy's chat template. */
     static ToolFormat of(Tokenizer tokenizer) {
         String text;
         try {

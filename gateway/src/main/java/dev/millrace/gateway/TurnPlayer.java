@@ -150,7 +150,7 @@ final class TurnPlayer {
         int room = engine.capacityTokens() - prompt.tokens().length;
         if (room < 1) {
             throw RefusedCallException.tooLong("the prompt has " + prompt.tokens().length
-                    + " tokens, and with an answer it must" + " not have more than " + engine.capacityTokens()
+                    + " tokens, and with an answer it must not have more than " + engine.capacityTokens()
                     + " (generator.capacity_tokens); shorten it");
         }
         SamplingParameters sampling = SamplingParameters.newBuilder(wanted)
@@ -169,8 +169,8 @@ final class TurnPlayer {
         if (call.sampling().seed().isPresent() && !engine.isSeeded()) {
             throw RefusedCallException.unsupported(
                     "seed",
-                    "seed is not done by the engine behind this gateway ("
-                            + engine.identity().getName() + "), which draws as it likes; leave it out");
+                    "seed is not supported by the engine behind this gateway ("
+                            + engine.identity().getName() + "); leave it out");
         }
     }
 
@@ -183,7 +183,8 @@ final class TurnPlayer {
             throw RefusedCallException.invalid(
                     name,
                     name + " must be " + before
-                            + " in all calls of this session, as in its first, since a rollout has one" + " sampling: "
+                            + " in all calls of this session, as in its first, since a rollout has one set of"
+                            + " sampling parameters: "
                             + asked.getAsDouble());
         }
         return asked.orElse(before);
@@ -193,7 +194,7 @@ final class TurnPlayer {
         if (!((float) sampling.getTemperature() > 0 && (float) sampling.getTemperature() < Float.POSITIVE_INFINITY)) {
             throw RefusedCallException.invalid(
                     "temperature",
-                    "temperature must be above 0, since who is trained must be sampled: " + sampling.getTemperature()
+                    "temperature must be above 0 to train on the sample: " + sampling.getTemperature()
                             + "; leave it out, or let the run say it for all agents (gateway.sampling=run)");
         }
         if (!((float) sampling.getTopP() > 0 && sampling.getTopP() <= 1)) {
@@ -230,7 +231,6 @@ final class TurnPlayer {
         }
     }
 
-    /** A call with the turn that it continues. */
     private record Matched(
             AgentCall call, PromptMatcher matcher, TurnPrompt prompt, SamplingParameters sampling, long receivedAtMs) {}
 
@@ -505,7 +505,6 @@ final class TurnPlayer {
     /**
      * @param parent continued turn; null for a prompt of its own
      * @param context ids behind the parent's, or the whole prompt
-     * @param tokens branch and context
      * @param text of all tokens; null if ids were given
      * @param forkTurn turn with the longest common prefix; -1 for none
      * @param forkPosition length of that prefix

@@ -63,7 +63,7 @@ class AnswerWritesTest {
             writes.look();
             assertThat(failure.get())
                     .isInstanceOf(IOException.class)
-                    .hasMessage("its caller did not take 67108864 bytes within 60000 ms");
+                    .hasMessage("its caller did not read 67108864 bytes within 60000 ms");
             assertThat(isInterrupted.get()).as("its thread answers other calls").isFalse();
             assertThat(accepted.isOpen()).isFalse();
             assertThat(caller.isOpen()).isTrue();

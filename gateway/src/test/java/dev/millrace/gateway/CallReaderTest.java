@@ -80,7 +80,7 @@ class CallReaderTest {
                 "[null] | has a call without a function that has a name: null",
                 "[{'function': 'f'}] | has a call without a function that has a name: {\"function\":\"f\"}",
                 "[{'function': {'name': 'f', 'arguments': '{} x'}}] | has arguments that are no JSON: ",
-                "[{'function': {'name': 'f', 'arguments': '{\\'a\\': \\'\\\\ud800\\'}'}}] | has half a character "
+                "[{'function': {'name': 'f', 'arguments': '{\\'a\\': \\'\\\\ud800\\'}'}}] | has an unpaired surrogate "
             })
     void shouldRefuseToolCallsThatAreNone(String calls, String reason) {
         assertThatThrownBy(() -> Played.chat("{'role': 'assistant', 'tool_calls': " + calls + "}"))
@@ -98,14 +98,14 @@ class CallReaderTest {
     void shouldRefuseHalfACharacter(String fields) {
         assertThatThrownBy(() -> Played.call(true, "{" + fields + "}"))
                 .isInstanceOf(RefusedCallException.class)
-                .hasMessageStartingWith("the body has half a character ");
+                .hasMessageStartingWith("the body has an unpaired surrogate ");
     }
 
     @Test
     void shouldRefuseWhatIsNoConversationOfTexts() {
         assertThatThrownBy(() -> Played.call(true, "{'messages': []}")).hasMessageContaining("at least one message");
         assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': [{'type': 'image_url'}]}"))
-                .hasMessageContaining("the policy reads text alone");
+                .hasMessageContaining("the policy reads only text");
         assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': 42}"))
                 .hasMessage("messages[0].content must be a text or a list of parts: 42");
         assertThatThrownBy(() -> Played.chat("{'role': 'user', 'content': [{'type': 'text', 'text': null}]}"))
@@ -113,6 +113,6 @@ class CallReaderTest {
         assertThatThrownBy(() -> Played.call(false, "{'prompt': ['a', 'b']}"))
                 .hasMessageContaining("one text, or one list of token ids");
         assertThatThrownBy(() -> Played.call(false, "{'prompt': 'a', 'logprobs': 5}"))
-                .hasMessageContaining("logprobs can be 0");
+                .hasMessageContaining("logprobs must be 0");
     }
 }

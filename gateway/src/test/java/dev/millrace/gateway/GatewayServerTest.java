@@ -180,7 +180,7 @@ class GatewayServerTest {
             HttpResponse<String> noJson = post(client, sessions, TOKEN, "{\"agent\": ");
             assertThat(noJson.statusCode()).isEqualTo(400);
             assertThat(JSON.readTree(noJson.body()).at("/error/message").asText())
-                    .startsWith("the body is no JSON: ");
+                    .startsWith("the body is not JSON: ");
             HttpResponse<String> noObject = post(client, sessions, TOKEN, "[1, 2]");
             assertThat(noObject.statusCode()).isEqualTo(400);
             assertThat(JSON.readTree(noObject.body()).at("/error/message").asText())

@@ -113,9 +113,8 @@ class HttpListenerTest {
                         "host must be on loopback, such as 127.0.0.1, where token_variable is empty: '0.0.0.0'; name a"
                                 + " variable of the environment that holds a token, or listen on loopback");
         assertThatThrownBy(() -> open(new HttpConfig("0.0.0.0", "NOWHERE", HttpTls.none())))
-                .hasMessage(
-                        "http.token_variable is NOWHERE, and that variable of the environment holds 0 characters; a token"
-                                + " has at least 16, so set it before the start: openssl rand -hex 32");
+                .hasMessage("http.token_variable is NOWHERE, and that environment variable holds 0 characters; a token"
+                        + " has at least 16, so set it before the start: openssl rand -hex 32");
     }
 
     @Test

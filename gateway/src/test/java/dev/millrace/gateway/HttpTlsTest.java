@@ -85,6 +85,7 @@ class HttpTlsTest {
                 .hasMessageContaining("a key is PEM in PKCS#8");
         Clock late = Clock.fixed(Instant.parse("2126-01-01T00:00:00Z"), ZoneOffset.UTC);
         assertThatThrownBy(() -> Certificate.context(pem("key.pem", ""), late))
-                .hasMessageContaining("is valid from 2020-01-01T00:00:00Z to 2120-01-01T00:00:00Z and not now");
+                .hasMessageContaining(
+                        "is valid from 2020-01-01T00:00:00Z to 2120-01-01T00:00:00Z, and now is 2126-01-01T00:00:00Z");
     }
 }

@@ -85,7 +85,7 @@ class SessionRolloutTest {
                     assertThat(refused.status()).isEqualTo(503);
                     assertThat(refused.code()).isEqualTo("not_judged");
                 })
-                .hasMessage("the run's own reward cannot judge the session: the judge at http://127.0.0.1:9/ does not"
+                .hasMessage("the run's own reward cannot score the session: the judge at http://127.0.0.1:9/ does not"
                         + " answer; complete it again later, or with a reward");
         assertThat(SessionDesk.reward(
                                 branch,

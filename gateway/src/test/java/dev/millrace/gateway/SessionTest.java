@@ -16,7 +16,7 @@ class SessionTest {
         session.restored(8, 2);
         assertThat(session.takeNumber()).isEqualTo(2 * Session.NUMBERS);
         session.restored(9, 1_000_000);
-        assertThatThrownBy(session::takeNumber).hasMessageContaining("has used up the numbers of its turns");
+        assertThatThrownBy(session::takeNumber).hasMessageContaining("has used up its turn numbers");
     }
 
     @Test

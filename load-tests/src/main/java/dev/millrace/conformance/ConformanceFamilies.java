@@ -27,7 +27,6 @@ import dev.millrace.corrections.advantage.Remax;
 import dev.millrace.corrections.advantage.Rloo;
 import dev.millrace.corrections.advantage.TirOptimalTokenBaseline;
 import dev.millrace.corrections.algorithm.Preset;
-import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.diagnostics.PolicyGap;
 import dev.millrace.corrections.filter.DivergenceFilter;
@@ -52,15 +51,14 @@ import dev.millrace.corrections.objective.SequenceSapo;
 import dev.millrace.corrections.objective.UpdateFacts;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.ProximalApproximation;
-import dev.millrace.corrections.rollout.OffPolicyMetrics;
 import dev.millrace.corrections.rollout.RejectionAggregation;
 import dev.millrace.corrections.rollout.RolloutCorrection;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionResult;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.Semantics;
-import dev.millrace.corrections.staleness.AdmissionCapacity;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalDouble;
@@ -479,19 +477,28 @@ public final class ConformanceFamilies {
             CaseSequences sequences = golden.sequences();
             TokenBatch batch = new TokenBatch(sequences.offsets(), sequences.mask());
             float[] old = sequences.floats("old_logprobs");
-            OffPolicyMetrics metrics = new OffPolicyMetrics(Semantics.VERL_REFERENCE);
             ObjectNode output = JsonNodeFactory.instance.objectNode();
             if (!golden.config().flag("rollout_logprobs_available", true)) {
-                put(output.putObject("metrics"), metrics.ofTargetAlone(batch, old));
+                Map<String, Double> known = metrics(batch, LogRatio.engineMismatch(old, old));
+                known.keySet().removeIf(name -> !name.startsWith("training_"));
+                put(output.putObject("metrics"), known);
                 return output;
             }
             LogRatio ratio = LogRatio.anchor(old, sequences.floats("rollout_logprobs"));
-            put(output.putObject("metrics"), metrics.compute(batch, ratio));
-            PolicyGap gap = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT)
-                    .compute(batch, ratio)
-                    .all();
+            put(output.putObject("metrics"), metrics(batch, ratio));
+            PolicyGap gap = OffPolicyDiagnostics.compute(batch, ratio).all();
             debug(output.putObject("debug_metrics"), gap);
             return output;
+        }
+
+        /** Those of a correction without weights and rejections. */
+        private static Map<String, Double> metrics(TokenBatch batch, LogRatio ratio) {
+            Map<String, Double> metrics = new LinkedHashMap<>();
+            new RolloutCorrection(Preset.DISABLED.settings().resolve(Semantics.VERL_REFERENCE))
+                    .apply(batch, ratio)
+                    .metrics()
+                    .forEach((name, value) -> metrics.put(name.replace("rollout_corr/", ""), value));
+            return metrics;
         }
 
         private static void debug(ObjectNode output, PolicyGap gap) {

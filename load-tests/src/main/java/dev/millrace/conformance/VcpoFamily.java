@@ -6,8 +6,6 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.conformance.ConformanceFamily.ConformanceCase;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.vcpo.Ess.Rule;
-import dev.millrace.corrections.vcpo.ReferenceEffectiveSampleSize;
-import dev.millrace.corrections.vcpo.ReferenceOptimalBaseline;
 import dev.millrace.corrections.vcpo.WeightedAverage;
 import java.util.Arrays;
 import java.util.LinkedHashMap;

@@ -31,11 +31,6 @@ import java.util.stream.IntStream;
  * #FALSE_ALARMS} of the fit's negative windows exceed. Intervals resample whole runs. Source of the question: conjecture 2
  * of "Off-Policy Drift in LLM RL" (Liu 2026), whose features are χ², ESS, clip fraction and length; the length is constant
  * here.
- *
- * @param runs stale runs
- * @param falls runs with a fall
- * @param windows scored
- * @param positives of these
  */
 record CollapseAlarm(int runs, int falls, int windows, int positives, List<Rating> ratings) {
     static final int HORIZON = 100;

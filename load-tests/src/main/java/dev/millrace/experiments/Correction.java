@@ -50,12 +50,10 @@ public record Correction(@JsonValue String key, String title, Algorithm algorith
         }
     }
 
-    /** The corrections of {@code corrections.yaml}, in its order. */
     public static List<Correction> all() {
         return ALL;
     }
 
-    /** The key. */
     @Override
     public String toString() {
         return key;

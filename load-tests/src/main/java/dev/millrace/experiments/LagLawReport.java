@@ -131,11 +131,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 Column.number("lag that the law gives", 0, lag -> lag == 0 ? Double.NaN : law.lagAt(essAt(lag))));
     }
 
-    /**
-     * A law of log ESS over the lag.
-     *
-     * @param parameters fitted
-     */
+    /** A law of log ESS over the lag. */
     record Fit(String law, String parameters, double rSquared, double rms, List<Double> residuals) {
 
         /** @param residuals observed less fitted log ESS, mean of the seeds at each lag */
@@ -254,7 +250,6 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
      */
     record Condition(String name, String bound, long right, int runs) {
 
-        /** At a given bound. */
         static Condition at(String name, double bound, List<RunRow> stale, ToDoubleFunction<RunRow> value) {
             return new Condition(name, format("%.3g", bound), right(bound, stale, value), stale.size());
         }

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
+import dev.millrace.corrections.algorithm.EntropyConfig;
 import dev.millrace.corrections.stage.ControlState;
 import dev.millrace.experiments.StalenessRuns.LaggedStep;
 import dev.millrace.experiments.StalenessRuns.PromptSeries;
@@ -52,8 +53,6 @@ import org.jspecify.annotations.Nullable;
  * <p>Source of the question: conjecture 1 of "Off-Policy Drift in LLM RL" (Liu 2026).
  *
  * @param lengths in tokens, ascending
- * @param batches per estimator and length
- * @param oracleBatches of the on-policy gradient
  */
 public record LengthSweep(
         List<Integer> lengths,
@@ -65,7 +64,14 @@ public record LengthSweep(
         int oracleBatches) {
     private static final List<String> FILES =
             List.of("lengths.html", "lengths.md", "lengths.csv", "lengths.json", "lengths.png");
-    private static final List<Correction> ESTIMATORS = Correction.read("lengths.yaml");
+    /** Without entropy bonus: its gradient has no importance weights, and outgrows that of the reward in long responses. */
+    static final List<Correction> ESTIMATORS = Correction.read("lengths.yaml").stream()
+            .map(read -> new Correction(
+                    read.key(),
+                    read.title(),
+                    read.algorithm().with(a -> a.entropy(new EntropyConfig(0, EntropyConfig.Rule.CONSTANT)))))
+            .toList();
+
     private static final Set<String> INTERMEDIATE = Set.of("minpro", "prefix", "geometric");
     private static final int LONGEST = 4096;
     private static final int PROMPT = 3;

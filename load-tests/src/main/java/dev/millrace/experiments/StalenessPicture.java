@@ -35,8 +35,9 @@ public record StalenessPicture(List<Row> rows) {
                 .mapToInt(names::indexOf)
                 .toArray();
         if (Arrays.stream(columns).anyMatch(column -> column < 0) || lines.size() < 2) {
-            throw new IllegalArgumentException(csv + " is no runs.csv of an experiment: its first line must name lag,"
-                    + " correction, last_reward and ess_ratio, and a run must follow");
+            throw new IllegalArgumentException(
+                    csv + " is not a runs.csv of an experiment: its first line must name lag,"
+                            + " correction, last_reward and ess_ratio, and a run must follow");
         }
         Row[] rows = new Row[lines.size() - 1];
         for (int i = 1; i < lines.size(); i++) {

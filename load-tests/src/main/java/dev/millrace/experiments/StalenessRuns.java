@@ -163,7 +163,6 @@ public final class StalenessRuns {
         /**
          * Changes {@code current} and {@code adamW} by one step.
          *
-         * @param batchId selects the prompts
          * @param step version of {@code current}
          */
         StepPoint take(long batchId, long step, Weights behavior, long behaviorVersion, Weights current, AdamW adamW) {
@@ -333,19 +332,43 @@ public final class StalenessRuns {
         }
 
         List<PromptRequest> batch(long batchId) {
-            return requests(seed, "train", batchId * settings.groups(), settings.groups(), settings.groupSize());
+            return requests(
+                    SamplingConfig.defaults().withSeed(seed),
+                    "train",
+                    batchId * settings.groups(),
+                    settings.groups(),
+                    settings.groupSize());
+        }
+
+        /** The prompts of a batch, each to be answered once, greedily. */
+        List<PromptRequest> greedy(long batchId) {
+            return requests(
+                    new SamplingConfig(1.0, 1, 1.0, 0.0, 0, seed, false, 0),
+                    "greedy",
+                    batchId * settings.groups(),
+                    settings.groups(),
+                    1);
         }
 
         List<PromptRequest> evaluation() {
-            return requests(EVALUATION_SEED, "evaluate", 0, settings.evaluationPrompts(), 1);
+            return requests(
+                    SamplingConfig.defaults().withSeed(EVALUATION_SEED),
+                    "evaluate",
+                    0,
+                    settings.evaluationPrompts(),
+                    1);
         }
 
-        private List<PromptRequest> requests(long ofSeed, String name, long first, int count, int samples) {
-            PromptRequests asked =
-                    new PromptRequests(RUN, task, SamplingConfig.defaults().withSeed(ofSeed), false);
+        private List<PromptRequest> requests(SamplingConfig sampling, String name, long first, int count, int samples) {
+            PromptRequests asked = new PromptRequests(RUN, task, sampling, false);
             return LongStream.range(first, first + count)
                     .mapToObj(ordinal -> asked.of(
-                            name + "-" + ordinal, ordinal, task.prompts().prompt(ofSeed, ordinal), samples, 0, 0))
+                            name + "-" + ordinal,
+                            ordinal,
+                            task.prompts().prompt(sampling.seed(), ordinal),
+                            samples,
+                            0,
+                            0))
                     .toList();
         }
     }

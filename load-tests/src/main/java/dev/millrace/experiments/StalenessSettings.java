@@ -11,7 +11,6 @@ import dev.millrace.policy.decoder.DecoderShape;
  * @param learningRate of AdamW, constant after the warm start
  * @param warmUpSteps on-policy steps from random weights
  * @param steps of a run after the warm start
- * @param evaluateEvery steps
  * @param evaluationPrompts one sample each
  */
 public record StalenessSettings(

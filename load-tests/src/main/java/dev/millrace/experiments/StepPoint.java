@@ -10,8 +10,6 @@ import org.jspecify.annotations.Nullable;
  * @param behaviorVersion oldest version that sampled a token of the batch
  * @param staleness mean versions behind over the batch's tokens
  * @param reward mean of the batch
- * @param drift of the policies
- * @param update made of the batch
  */
 record StepPoint(
         long step,

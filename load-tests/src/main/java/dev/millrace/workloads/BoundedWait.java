@@ -10,6 +10,15 @@ public final class BoundedWait {
 
     private BoundedWait() {}
 
+    /** Waits until the thread ends, or this one is interrupted, which then stays interrupted. */
+    public static void join(Thread thread) {
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
     /** @throws LoadException if the condition does not hold within the limit */
     public static void await(String what, Duration limit, BooleanSupplier condition) throws InterruptedException {
         await(what, limit, condition, () -> "");

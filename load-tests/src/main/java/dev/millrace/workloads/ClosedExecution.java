@@ -1,7 +1,7 @@
 package dev.millrace.workloads;
 
 import dev.millrace.api.environment.Task;
-import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.CompletedStep;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.kl.ReferenceConfig;
@@ -34,6 +34,7 @@ import dev.millrace.runtime.train.TrainRun;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PromptRequest;
 import dev.millrace.schemas.Trajectory;
+import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.topology.batch.DirectBatches;
 import dev.millrace.workloads.closed.ClosedLoop;
 import dev.millrace.workloads.closed.ClosedPlan;
@@ -42,6 +43,7 @@ import dev.millrace.workloads.closed.ClosedRun.ClosedStep;
 import dev.millrace.workloads.closed.SlowEnvironment;
 import dev.millrace.workloads.topology.Distribution;
 import dev.millrace.workloads.topology.LoadException;
+import dev.millrace.workloads.topology.SyntheticRun;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
@@ -55,19 +57,15 @@ import java.util.Optional;
 import java.util.SplittableRandom;
 import java.util.TreeMap;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.function.BooleanSupplier;
 import java.util.stream.LongStream;
-import org.apache.kafka.clients.admin.Admin;
 
 /** Runs a point of a closed loop: the roles of {@code train} in this process, on topics deleted afterwards. */
 public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> {
     private static final Duration STOP_PATIENCE = Duration.ofMinutes(5);
     private static final long LOOK_PERIOD_MS = 20;
-    private static final List<String> ROLES = List.of("generator", "scorer", "learner");
-
     private final Map<String, Object> cluster;
     private final Path scratch;
     private final String prefix;
@@ -109,20 +107,11 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         try (Meters meters = new Meters(config.metrics(), config.run().id())) {
             Map<String, Object> client = ClientMeters.reportingTo(meters.registry(), config.clientSettings());
             client.putAll(cluster);
-            try (RunLog log = RunLog.open(
-                    client,
-                    config.run().topics(),
-                    new RunLog.NewRun(
-                            config.run().identity(),
-                            config.topology().join().partnerTopics(config.run().topics()),
-                            Optional.empty()),
-                    config.sizedTopics(),
-                    config.run().schemaRegistryUrl().written(),
-                    Clock.systemUTC())) {
+            try (RunLog log = config.open(client, config.sizedTopics(), Optional.empty())) {
                 try {
                     return onLog(point, config, TrainRun.synced(log.connection(), config, sync), meters.registry());
                 } finally {
-                    delete(log.connection());
+                    SyntheticRun.deleteTopics(log.connection());
                 }
             }
         }
@@ -229,7 +218,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
 
     private static Map<String, Double> idleSeconds(MeterRegistry meters) {
         Map<String, Double> idle = new TreeMap<>();
-        for (String role : ROLES) {
+        for (String role : RunTopics.IDLE_TIMED) {
             Counter counter = meters.find("millrace." + role + ".idle.seconds").counter();
             if (counter == null) {
                 throw new IllegalStateException("the role " + role + " does not say for how long it was idle");
@@ -237,18 +226,6 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             idle.put(role, counter.count());
         }
         return idle;
-    }
-
-    private static void delete(LogConnection connection) throws InterruptedException {
-        try (Admin admin = Admin.create(connection.admin())) {
-            admin.deleteTopics(admin.listTopics().names().get().stream()
-                            .filter(name -> name.startsWith(connection.topics().prefix()))
-                            .toList())
-                    .all()
-                    .get();
-        } catch (ExecutionException e) {
-            throw LoadException.of("the topics of run " + connection.run().runId() + " could not be deleted", e);
-        }
     }
 
     /**
@@ -344,7 +321,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
             }
             controls = report.controls();
             version += report.isStarved() ? 0 : 1;
-            slowSteps.stepMade(new MadeStep(batchId, version, Map.of()));
+            slowSteps.stepCompleted(new CompletedStep(batchId, version, Map.of()));
             batchId++;
             return new ClosedStep(
                     seconds(begin),
@@ -391,7 +368,7 @@ public final class ClosedExecution implements ClosedLoop.Execution<ClosedPoint> 
         }
 
         @Override
-        public void stepMade(MadeStep step) {
+        public void stepCompleted(CompletedStep step) {
             try {
                 released.await(addedMs.draw(new SplittableRandom(seed + step.batchId())), TimeUnit.MILLISECONDS);
             } catch (InterruptedException e) {

@@ -8,11 +8,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 
-/**
- * Points that differ in their rate alone.
- *
- * @param knee rollouts per second
- */
+/** Points that differ in their rate alone. */
 public record Curve(Map<String, String> settings, Baseline baseline, List<PointResult> points, Knee knee) {
     /** What was achieved at each offered rate, ascending. */
     public SortedMap<Double, Sample> achieved() {
@@ -29,11 +25,7 @@ public record Curve(Map<String, String> settings, Baseline baseline, List<PointR
         return SettingsLabel.of(settings);
     }
 
-    /**
-     * Results of a load test.
-     *
-     * @param workload as resolved, as YAML
-     */
+    /** Results of a load test. */
     public record LoadReport(int format, String name, ReportOrigin origin, String workload, List<Curve> curves) {
         public static final int FORMAT = 1;
     }

@@ -25,11 +25,7 @@ public record Figure(String name, Path report, List<String> arguments, OptionalD
     /** Measured once more at the end, to show what an hour changes. */
     private static final String REPEATED = "knee";
 
-    /**
-     * All of them, in the order in which they are measured: benchmarks, workload files, the knee again.
-     *
-     * @param workloads folder of the workload files
-     */
+    /** All of them, in the order in which they are measured: benchmarks, workload files, the knee again. */
     public static List<Figure> all(Path workloads) throws IOException {
         List<Figure> all = new ArrayList<>(List.of(
                 benchmark("topology", "topology.json", 200, "--quick"),

@@ -103,7 +103,7 @@ public final class LoadTest {
     private void report(PointResult result) {
         progress.accept(String.format(
                 Locale.ROOT,
-                "%s: %.0f of %.0f rollouts/s, %.2f of the copy, end to end p50 %.0f ms p99 %.0f ms, " + "limited by %s",
+                "%s: %.0f of %.0f rollouts/s, %.2f of the copy, end to end p50 %.0f ms p99 %.0f ms, limited by %s",
                 result.label(),
                 result.rates().achieved(),
                 result.rates().offered(),

@@ -8,11 +8,7 @@ import org.HdrHistogram.Histogram;
 /**
  * Results of one point. Shares are in [0, 1]; -1 means not measured.
  *
- * @param settings of the sweep
- * @param rates of the load
  * @param batches made meanwhile
- * @param use of the machine
- * @param recovery from a backlog or a kill
  */
 public record PointResult(
         Map<String, String> settings,
@@ -28,7 +24,6 @@ public record PointResult(
      *
      * @param offered rollouts per second by the schedule
      * @param achieved rollouts per second that reached a batch
-     * @param tokensPerSecond response tokens of these
      * @param megabytesPerSecond keys and values of their rollouts and scores, uncompressed
      * @param ofBaseline over the raw copy
      */
@@ -59,9 +54,7 @@ public record PointResult(
      * How busy the machine was.
      *
      * @param learnerBusy share of time; 0 without a learner
-     * @param processorLoad of the whole machine
      * @param ownMicros mean time of the generator per record
-     * @param limit of the point
      */
     public record Use(double learnerBusy, double processorLoad, double ownMicros, Limit limit) {}
 
@@ -139,7 +132,6 @@ public record PointResult(
         /**
          * @param staleShare stale rollouts, of these and those in batches; above 0.01 it is the limit
          * @param learnerBusy 0 if the topology does not wait for a learner
-         * @param publishDelayP99Ms delay of the generators
          */
         static Limit of(
                 boolean followed,

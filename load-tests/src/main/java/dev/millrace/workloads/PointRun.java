@@ -248,7 +248,6 @@ public final class PointRun {
      * The counted window.
      *
      * @param began nanoseconds, when the load began
-     * @param stale rollouts that left as stale
      * @param learnerBusy share of its time, 0 to 1
      * @param processorLoad of the whole machine, 0 to 1
      * @param killed nanoseconds, when an instance was killed; 0 if none was
@@ -347,7 +346,6 @@ public final class PointRun {
         private long lastNanos;
         private long lastRollouts;
 
-        /** @param versions made from batches */
         public LagSampler(LogConnection connection, int partitionCount, BatchView batches, LongSupplier versions) {
             this.admin = Admin.create(connection.admin());
             this.group = connection.group("topology");
@@ -429,11 +427,7 @@ public final class PointRun {
         @Override
         public void close() {
             thread.interrupt();
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
+            BoundedWait.join(thread);
             admin.close();
         }
     }
@@ -508,11 +502,7 @@ public final class PointRun {
         @Override
         public void close() {
             thread.interrupt();
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
+            BoundedWait.join(thread);
         }
     }
 

@@ -37,7 +37,6 @@ public record Workload(
         TopologyConfig topology,
         AlgorithmPlan algorithm) {
 
-    /** Limit of the per-rollout bookkeeping. */
     private static final double MOST_ROLLOUTS = 1e8;
 
     public Workload {

@@ -29,6 +29,13 @@ class LengthSweepTest {
     }
 
     @Test
+    void comparesGradientsOfTheRewardAlone() {
+        assertThat(LengthSweep.ESTIMATORS)
+                .allSatisfy(estimator ->
+                        assertThat(estimator.algorithm().entropy().bonus()).isZero());
+    }
+
+    @Test
     void seesNoDifferenceWhereThePoliciesAreTheSame() {
         List<Row> rows = new LengthSweep(List.of(6, 4), List.of(1L), 1, 2, 1e-12, 2, 2).run(line -> {});
 

@@ -60,7 +60,6 @@ public record Column<R>(Heading heading, Function<? super R, ? extends @Nullable
 
     /**
      * @param key in CSV and for programs: lower case with underscores
-     * @param name for people
      * @param unit empty if none
      */
     public record Heading(String key, String name, String unit, Format format) {

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /** Wraps text to the {@linkplain #width() screen}. */
 public final class Lines {
     /** Piped text is read on a terminal sooner or later. */
-    static final int UNTOLD = 80;
+    static final int DEFAULT_WIDTH = 80;
     /** System property with the width of the terminal that the launcher found on standard output. */
     private static final String TERMINAL = "millrace.columns.out";
 
@@ -25,7 +25,7 @@ public final class Lines {
 
     private Lines() {}
 
-    /** Width of the terminal, else {@code COLUMNS}, else {@value #UNTOLD}. */
+    /** Width of the terminal, else {@code COLUMNS}, else {@value #DEFAULT_WIDTH}. */
     public static int width() {
         return width(Integer.getInteger(TERMINAL, 0), System.getenv("COLUMNS"));
     }
@@ -34,7 +34,7 @@ public final class Lines {
         int asked = terminal > 0 || columns == null || !columns.matches("[1-9][0-9]{0,4}")
                 ? terminal
                 : Integer.parseInt(columns);
-        return asked > 0 ? Math.max(NARROWEST, asked) : UNTOLD;
+        return asked > 0 ? Math.max(NARROWEST, asked) : DEFAULT_WIDTH;
     }
 
     /** Wraps with {@code indent}, continuation lines two columns deeper. */

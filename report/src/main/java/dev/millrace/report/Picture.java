@@ -115,7 +115,10 @@ public final class Picture {
                 : Report.seriesNames(drawn).distinct().toList();
     }
 
-    /** With more curves than colours, keeps only the highest, the lowest and the recorded ones in all charts. */
+    /**
+     * With more curves than colours, keeps one per colour in all charts: the recorded ones, and of the others the highest, the
+     * lowest and evenly many ranks between them.
+     */
     static List<Chart> few(List<Chart> charts) {
         Optional<Chart> crowded = charts.stream()
                 .filter(chart -> own(chart).count() > COLOURS.length)
@@ -129,8 +132,12 @@ public final class Picture {
                 .toList();
         Set<String> kept =
                 ranked.stream().filter(name -> name.startsWith("recorded")).collect(Collectors.toSet());
-        kept.add(ranked.get(0));
-        kept.add(ranked.get(ranked.size() - 1));
+        List<String> others =
+                ranked.stream().filter(name -> !kept.contains(name)).toList();
+        int places = Math.min(others.size(), Math.max(2, COLOURS.length - kept.size()));
+        for (int i = 0; i < places; i++) {
+            kept.add(others.get(Math.round(i * (others.size() - 1f) / Math.max(1, places - 1))));
+        }
         return charts.stream()
                 .map(chart -> {
                     List<Series> few = chart.series().stream()

@@ -6,10 +6,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.Comparator;
 import java.util.List;
 import java.util.function.Consumer;
-import java.util.stream.Stream;
 
 /**
  * A report's folder, replaced as a whole.
@@ -37,7 +35,7 @@ public final class ReportFolder implements AutoCloseable {
         }
         Path beside = WholeFile.beside(absolute);
         Files.createDirectories(absolute.getParent());
-        delete(beside);
+        WholeFile.delete(beside);
         Files.createDirectory(beside);
         return new ReportFolder(absolute, beside, List.copyOf(names));
     }
@@ -85,16 +83,6 @@ public final class ReportFolder implements AutoCloseable {
 
     @Override
     public void close() throws IOException {
-        delete(beside);
-    }
-
-    private static void delete(Path folder) throws IOException {
-        if (Files.exists(folder)) {
-            try (Stream<Path> all = Files.walk(folder)) {
-                for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
-                    Files.delete(each);
-                }
-            }
-        }
+        WholeFile.delete(beside);
     }
 }

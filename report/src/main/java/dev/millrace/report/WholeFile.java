@@ -5,6 +5,8 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.Comparator;
+import java.util.stream.Stream;
 
 /** Atomic writes: next to the target, then renamed. */
 public final class WholeFile {
@@ -32,6 +34,17 @@ public final class WholeFile {
 
     public static void write(Path file, String text) throws IOException {
         write(file, beside -> Files.writeString(beside, text, StandardCharsets.UTF_8));
+    }
+
+    /** Deletes a file, or a folder with its contents, if it exists. */
+    public static void delete(Path path) throws IOException {
+        if (Files.exists(path)) {
+            try (Stream<Path> all = Files.walk(path)) {
+                for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
+                    Files.delete(each);
+                }
+            }
+        }
     }
 
     static Path beside(Path file) {

@@ -109,7 +109,7 @@ public final class Millrace {
         } catch (RuntimeException | InterruptedException e) {
             throw e;
         } catch (Exception e) {
-            throw new IllegalStateException("the run could not be ended in order", e);
+            throw new IllegalStateException("the run could not be shut down cleanly", e);
         }
     }
 

@@ -63,7 +63,7 @@ class MillraceIT {
         assertThat(resumed.runId()).as("the folder's").isEqualTo(result.runId());
         assertThat(resumed.summary().steps()).hasSize(4);
         assertThat(resumed.summary().invocation().newSteps()).isEqualTo(1);
-        assertThat(printed.toString()).startsWith("going on with run " + result.runId() + " in " + folder);
+        assertThat(printed.toString()).startsWith("continuing run " + result.runId() + " in " + folder);
 
         List<WrittenEvent> curves =
                 WrittenEvent.ofRun(temporary.resolve("curves").resolve(result.runId()));
@@ -78,7 +78,7 @@ class MillraceIT {
                                 .in(folder)
                                 .run())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("it cannot change once a run has begun");
+                .hasMessageContaining("it cannot change once a run has started");
     }
 
     @Test

@@ -49,7 +49,6 @@ public final class Alarms {
      *
      * @param name of the kind of condition, see {@link Alarm}
      * @param subject whom or what it is about
-     * @param sentence what is so
      * @param remedy the command, or the act, that ends it; empty where it ends by itself
      */
     public void raise(String name, String subject, String sentence, String remedy) {
@@ -84,12 +83,12 @@ public final class Alarms {
     }
 
     /** Those that last, by name and subject. */
-    public synchronized List<Alarm> standing() {
+    public synchronized List<Alarm> active() {
         return new ArrayList<>(standing.values());
     }
 
     /** How many of a name last. */
-    public synchronized long standing(String name) {
+    public synchronized long active(String name) {
         return standing.keySet().stream()
                 .filter(condition -> condition.name().equals(name))
                 .count();

@@ -33,7 +33,6 @@ public enum ClientKind {
                 : own;
     }
 
-    /** Those settings that are for every kind. */
     static Map<String, Object> common(Map<String, Object> clientProperties) {
         Map<String, Object> common = new HashMap<>(clientProperties);
         common.keySet().removeIf(ClientKind::isOfOne);

@@ -47,7 +47,6 @@ public final class ClockWatch {
         }
     }
 
-    /** Once. */
     void look() {
         long nowMs = clock.millis();
         if (nowMs >= latestMs) {
@@ -60,8 +59,8 @@ public final class ClockWatch {
                     "the clock of this machine has been at "
                             + Instant.ofEpochMilli(latestMs).truncatedTo(ChronoUnit.SECONDS) + " and was set back by "
                             + Duration.ofMillis(latestMs - nowMs).toMinutes()
-                            + " min; until it is there again, Kafka's clients in this process may wait, and connect to nobody",
-                    "start this process again");
+                            + " min; until it reaches that time again, this process's Kafka clients may not connect",
+                    "restart this process");
         }
     }
 

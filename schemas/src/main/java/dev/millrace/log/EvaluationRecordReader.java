@@ -47,7 +47,7 @@ public final class EvaluationRecordReader {
                 evaluations = new Evaluations(List.copyOf(byKey.values()));
             }
         } catch (MalformedRecordException e) {
-            LOG.warn("passed over {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+            LOG.warn("skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
         }
     }
 

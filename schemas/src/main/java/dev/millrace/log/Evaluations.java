@@ -13,7 +13,6 @@ import java.util.Optional;
  * @param onSamePrompts oldest version first
  */
 public record Evaluations(List<VersionEvaluation> onSamePrompts) {
-    /** Nothing evaluated. */
     public static final Evaluations NONE = new Evaluations(List.of());
 
     /** @param onSamePrompts all there are, in any order and of any prompts; those that can be compared stay */
@@ -45,7 +44,6 @@ public record Evaluations(List<VersionEvaluation> onSamePrompts) {
         return onSamePrompts.isEmpty() ? Optional.empty() : Optional.of(onSamePrompts.get(onSamePrompts.size() - 1));
     }
 
-    /** Whether there is none. */
     public boolean isEmpty() {
         return onSamePrompts.isEmpty();
     }

@@ -16,13 +16,10 @@ import java.util.Map;
  *
  * @param clientProperties Kafka client settings, {@code bootstrap.servers} at least. Prefixes {@code consumer.},
  *     {@code producer.}, {@code admin.} and {@code streams.} limit a setting to one kind of client; it overrides a role's own
- * @param topics the run's topics
- * @param run the run's identity
  * @param lineage where the run's epoch comes from
  * @param registry shared; its creator closes it
  * @param whereabouts command-line options that find this run, such as {@code --run-dir runs/r1}
  * @param patience for how long a role continues while the cluster is away
- * @param alarms of the process
  * @param sync returns when the versions on the log that can be read now, and what they rest on, survive a power loss; by default at
  *     once, since a cluster has copies for that
  */
@@ -88,7 +85,6 @@ public record LogConnection(
                 + (usual ? " --run " + run.runId() : " --topic-prefix " + topics.prefix());
     }
 
-    /** The same log in another epoch of the run. */
     public LogConnection at(RunIdentity otherRun, EpochLineage otherLineage) {
         return new LogConnection(
                 clientProperties, topics, otherRun, otherLineage, registry, whereabouts, patience, alarms, sync);
@@ -110,15 +106,12 @@ public record LogConnection(
         return "millrace " + name + " " + whereabouts;
     }
 
-    /** The same with other settings of clients. */
     public LogConnection withClient(Map<String, Object> settings) {
         return new LogConnection(settings, topics, run, lineage, registry, whereabouts, patience, alarms, sync);
     }
 
     /**
      * The same for clients of one purpose: their ids begin with the names that were given so, as in {@code learner-retention}.
-     *
-     * @param purpose role, or part of one
      */
     public LogConnection as(String purpose) {
         Map<String, Object> named = new HashMap<>(clientProperties);
@@ -131,14 +124,13 @@ public record LogConnection(
         return limitMs == 0 ? patience : Duration.ofMillis(limitMs);
     }
 
-    /** The same with another patience, which its registry has too. */
     public LogConnection withPatience(Duration other) {
         return new LogConnection(
                 clientProperties,
                 topics,
                 run,
                 lineage,
-                PatientRegistry.over(registry, other, alarms),
+                RetryingRegistry.over(registry, other, alarms),
                 whereabouts,
                 other,
                 alarms,
@@ -147,7 +139,7 @@ public record LogConnection(
 
     /** Who waits for a schema registry that is away waits no longer, now or later: the process is asked to stop. */
     public void stopWaiting() {
-        if (registry instanceof PatientRegistry patient) {
+        if (registry instanceof RetryingRegistry patient) {
             patient.stopWaiting();
         }
     }
@@ -184,7 +176,6 @@ public record LogConnection(
         return ClientKind.PRODUCER.settings(clientProperties, withOrder);
     }
 
-    /** Settings of an admin client. */
     public Map<String, Object> admin() {
         return ClientKind.ADMIN.settings(clientProperties, Map.of());
     }

@@ -34,7 +34,7 @@ public final class Patience {
     private final String who;
     private final Duration limit;
     private final Alarms alarms;
-    private final Supplier<Optional<String>> trueCause;
+    private final Supplier<Optional<String>> rootCause;
     private final LongSupplier nanos;
     private final Pause pause;
     private boolean failing;
@@ -46,21 +46,18 @@ public final class Patience {
     private long reopenedNanos;
 
     /**
-     * @param who name of the role
      * @param limit longest time from the first failure
-     * @param alarms of the process
-     * @param trueCause called once if failures last: a sentence with the cause and the way out, if it is not the failure itself
+     * @param rootCause called once if failures last: a sentence with the cause and the way out, if it is not the failure itself
      */
-    public Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause) {
-        this(who, limit, alarms, trueCause, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
+    public Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> rootCause) {
+        this(who, limit, alarms, rootCause, System::nanoTime, duration -> Thread.sleep(duration.toMillis()));
     }
 
-    /** @param stopped ends a pause when it counts down */
-    Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> trueCause, CountDownLatch stopped) {
-        this(who, limit, alarms, trueCause, System::nanoTime, duration -> {
+    Patience(String who, Duration limit, Alarms alarms, Supplier<Optional<String>> rootCause, CountDownLatch stopped) {
+        this(who, limit, alarms, rootCause, System::nanoTime, duration -> {
             boolean isStopped = stopped.await(duration.toMillis(), TimeUnit.MILLISECONDS);
             if (isStopped) {
-                LOG.debug("{} waits no longer", who);
+                LOG.debug("{} stops waiting", who);
             }
         });
     }
@@ -69,13 +66,13 @@ public final class Patience {
             String who,
             Duration limit,
             Alarms alarms,
-            Supplier<Optional<String>> trueCause,
+            Supplier<Optional<String>> rootCause,
             LongSupplier nanos,
             Pause pause) {
         this.who = who;
         this.limit = limit;
         this.alarms = alarms;
-        this.trueCause = trueCause;
+        this.rootCause = rootCause;
         this.nanos = nanos;
         this.pause = pause;
     }
@@ -92,7 +89,7 @@ public final class Patience {
         if (stopped.getAsBoolean()) {
             return false;
         }
-        if (!Passing.mayPass(failure)) {
+        if (!RetriableFailures.isRetriable(failure)) {
             throw failure;
         }
         long now = nanos.getAsLong();
@@ -102,27 +99,27 @@ public final class Patience {
             attempts = 0;
             cause = Optional.empty();
             isCauseAsked = false;
-            LOG.warn("{} tries again, for up to {} s: {}", who, limit.toSeconds(), failure.getMessage());
+            LOG.warn("{} retries for up to {} s: {}", who, limit.toSeconds(), failure.getMessage());
         }
         isReopened = false;
         Duration lasted = Duration.ofNanos(now - sinceNanos);
         if (!isCauseAsked && lasted.compareTo(shorter(QUIET, limit)) >= 0) {
             isCauseAsked = true;
-            cause = trueCause.get();
+            cause = rootCause.get();
         }
         String why = cause.orElseGet(failure::getMessage);
         if (lasted.compareTo(limit) >= 0) {
             throw new PatienceOverException(
-                    who + " has tried for " + lasted.toSeconds() + " s (run.patience_seconds=" + limit.toSeconds()
-                            + ") and could not go on: " + why
-                            + "; what is committed stays, and a start continues from there",
+                    who + " has retried for " + lasted.toSeconds() + " s (run.patience_seconds=" + limit.toSeconds()
+                            + ") without success: " + why
+                            + "; committed work is kept, and a restart continues from it",
                     failure);
         }
         if (lasted.compareTo(QUIET) >= 0) {
             alarms.raise(
                     ALARM,
                     who,
-                    "it has not got on for " + lasted.toSeconds() + " s, and tries for " + limit.toSeconds()
+                    "no progress for " + lasted.toSeconds() + " s, retrying for up to " + limit.toSeconds()
                             + " s (run.patience_seconds): " + why,
                     cause.isPresent() ? "" : remedy(failure));
         }
@@ -143,8 +140,8 @@ public final class Patience {
             cause = cause.getCause();
         }
         return cause == null
-                ? "bring back what is away"
-                : "set the clock of this machine or of the broker's right: they differ by more than the topic's"
+                ? "make the cluster or the registry reachable again"
+                : "correct the clock of this machine or of the broker: they differ by more than the topic's"
                         + " message.timestamp.after.max.ms";
     }
 

@@ -8,6 +8,9 @@ import java.util.function.LongSupplier;
  * Liveness and readiness of one role: when its main loop last turned, and why it is not ready. The role writes, any thread reads.
  */
 public final class Pulse {
+    /** Longest delay of a {@code serving} record that names another version. */
+    private static final long NEW_VERSION_MS = 500;
+
     private final LongSupplier nanos;
     private volatile long turnedNanos;
     private volatile Optional<String> whyUnready = Optional.of("it is starting");
@@ -68,10 +71,21 @@ public final class Pulse {
                         ? Optional.of("it serves no version yet")
                         : outdatedMs <= limitMs
                                 ? Optional.empty()
-                                : Optional.of("it serves version " + version + ", and has not taken up version "
+                                : Optional.of("it serves version " + version + ", and has not loaded version "
                                         + newest
                                         + " for " + outdatedMs / 1_000 + " s, longer than weights.unserved_alarm_ms="
                                         + limitMs));
+    }
+
+    /**
+     * Whether a {@code serving} record needs a transaction of its own. One that names another version goes with the next
+     * rollouts or scores: retention keeps what the last record names until then.
+     *
+     * @param ageMs of the last record
+     * @param intervalMs of records without news
+     */
+    public static boolean needsServing(long ageMs, long intervalMs, boolean isNewVersion) {
+        return ageMs >= (isNewVersion ? Math.min(intervalMs, NEW_VERSION_MS) : intervalMs);
     }
 
     /** Time since the loop last turned. */

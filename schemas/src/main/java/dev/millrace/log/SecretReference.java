@@ -36,15 +36,14 @@ record SecretReference(String text, String provider, String path, String key) {
     /**
      * All references in a text, in order.
      *
-     * @param setting that has the text, for a sentence
      * @throws SecretException if something looks like one and is none
      */
     static List<SecretReference> in(String setting, String text) {
         Matcher bare = BARE.matcher(text);
         if (bare.find()) {
-            throw new SecretException(setting + " holds ${...} without a provider, which refers to nothing; write"
-                    + " ${env:NAME} for a variable of the environment or ${file:PATH:KEY} for an entry of a file, one of"
-                    + " which is also how to give a secret that has these characters itself");
+            throw new SecretException(setting + " holds ${...} without a provider; write"
+                    + " ${env:NAME} for a variable of the environment or ${file:PATH:KEY} for an entry of a file,"
+                    + " also for a secret that contains these characters");
         }
         List<SecretReference> found = new ArrayList<>();
         Matcher reference = PATTERN.matcher(text);
@@ -63,7 +62,6 @@ record SecretReference(String text, String provider, String path, String key) {
     /**
      * The secret.
      *
-     * @param setting that refers to it, for a sentence
      * @throws SecretException if there is none
      */
     String follow(String setting) {
@@ -72,7 +70,7 @@ record SecretReference(String text, String provider, String path, String key) {
             case FILE -> entry(setting);
             default ->
                 throw new SecretException(refers(setting) + provider
-                        + " is no provider of secrets; write ${env:NAME} or ${file:PATH:KEY},"
+                        + " is not a provider of secrets; write ${env:NAME} or ${file:PATH:KEY},"
                         + " or name a provider of your own in kafka.config.providers");
         };
     }
@@ -80,24 +78,24 @@ record SecretReference(String text, String provider, String path, String key) {
     private String variable(String setting) {
         if (!path.isEmpty()) {
             throw new SecretException(
-                    refers(setting) + "a variable of the environment has a name and no path; write ${env:NAME}");
+                    refers(setting) + "an environment variable has a name and no path; write ${env:NAME}");
         }
         String value = read(setting, new EnvVarConfigProvider());
         if (value == null) {
             throw new SecretException(
-                    refers(setting) + "the environment has no variable " + key + "; set it before the start");
+                    refers(setting) + "there is no environment variable " + key + "; set it before the start");
         }
         return value;
     }
 
     private String entry(String setting) {
         if (path.isEmpty()) {
-            throw new SecretException(refers(setting) + "that names no key of the file; write ${file:PATH:KEY}");
+            throw new SecretException(refers(setting) + "the key of the file is missing; write ${file:PATH:KEY}");
         }
         Path file = Path.of(path);
         if (!Files.isRegularFile(file)) {
             throw new SecretException(refers(setting) + "there is no file " + path
-                    + "; make it, a line key=value for each secret, or correct the path");
+                    + "; create it with a line key=value for each secret, or correct the path");
         }
         if (!Files.isReadable(file)) {
             throw new SecretException(refers(setting) + "the file " + path

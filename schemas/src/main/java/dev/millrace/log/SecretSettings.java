@@ -27,7 +27,6 @@ public final class SecretSettings {
      * Client settings that let Kafka's clients resolve their secrets. Resolves every reference once, so that a dangling one
      * fails here and not as a failed login later, and forgets the values.
      *
-     * @param settings by their names, as they were configured
      * @param prefix of the names in sentences, such as {@code kafka.}
      * @return as they were written, and the providers
      * @throws SecretException if a reference leads nowhere, or a secret is {@code [hidden]}
@@ -59,7 +58,6 @@ public final class SecretSettings {
      * An address with its secrets in it, for the client that is made with it and for nothing else. What a reference before
      * the {@code @} leads to is escaped, so that any password will do.
      *
-     * @param setting that has the address, for a sentence
      * @throws SecretException as for clients
      */
     public static String address(String setting, String written) {
@@ -84,7 +82,6 @@ public final class SecretSettings {
     /**
      * A text with its secrets in it, for the client that it is meant for and for nothing else.
      *
-     * @param setting that has the text, for a sentence
      * @throws SecretException as for clients
      */
     public static String text(String setting, SecretText text) {
@@ -107,8 +104,8 @@ public final class SecretSettings {
     private static void requireComplete(String setting, SecretText text) {
         if (text.isIncomplete()) {
             throw new SecretException(setting + " is " + text.shown()
-                    + ": it was given literally, and no copy of a configuration keeps a secret; give it again with --config or --set "
-                    + setting + "=..., or as a reference, ${env:NAME} or ${file:PATH:KEY}, which every copy keeps");
+                    + ": a recorded configuration keeps no literal secret; give it again with --config or --set "
+                    + setting + "=..., or as a reference, ${env:NAME} or ${file:PATH:KEY}, which is recorded");
         }
     }
 

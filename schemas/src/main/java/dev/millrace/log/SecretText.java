@@ -89,7 +89,6 @@ public final class SecretText {
         return shown;
     }
 
-    /** Whether nothing was written. */
     public boolean isEmpty() {
         return written.isEmpty();
     }

@@ -19,10 +19,10 @@ class AlarmsTest {
         alarms.raise("broker-away", "kafka:9092", "away for 1 s", "");
         alarms.raise("broker-away", "kafka:9092", "away for 9 s", "start it");
 
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .containsExactly(new Alarm("broker-away", "kafka:9092", "away for 9 s", "start it", 7_000));
         assertThat(alarms.raised()).isEqualTo(Map.of("broker-away", 1L));
-        assertThat(alarms.standing().get(0).text()).isEqualTo("away for 9 s; to end it: start it");
+        assertThat(alarms.active().get(0).text()).isEqualTo("away for 9 s; to end it: start it");
     }
 
     @Test
@@ -33,8 +33,8 @@ class AlarmsTest {
         alarms.raise("quarantine", "generator-1", "64 refused", "");
         alarms.raise("quarantine", "generator-2", "70 refused", "");
 
-        assertThat(alarms.standing("quarantine")).isEqualTo(2);
-        assertThat(alarms.standing("broker-away")).isZero();
+        assertThat(alarms.active("quarantine")).isEqualTo(2);
+        assertThat(alarms.active("broker-away")).isZero();
         assertThat(alarms.raised()).isEqualTo(Map.of("quarantine", 3L));
     }
 

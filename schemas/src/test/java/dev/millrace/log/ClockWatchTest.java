@@ -40,27 +40,27 @@ class ClockWatchTest {
     void shouldRaiseAnAlarmUntilTheClockIsWhereItHasBeen() {
         lookAfter(Duration.ZERO);
         lookAfter(Duration.ofHours(19));
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
 
         lookAfter(Duration.ofHours(-19));
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .singleElement()
                 .satisfies(alarm -> assertThat(alarm.text())
-                        .isEqualTo(
-                                "the clock of this machine has been at 2026-11-23T22:00:00Z and was set back by 1140 min;"
-                                        + " until it is there again, Kafka's clients in this process may wait, and connect to nobody;"
-                                        + " to end it: start this process again"));
+                        .isEqualTo("the clock of this machine has been at 2026-11-23T22:00:00Z and was set back by"
+                                + " 1140 min; until it reaches that time again, this process's Kafka"
+                                + " clients may not connect;"
+                                + " to end it: restart this process"));
 
         lookAfter(Duration.ofHours(18));
-        assertThat(alarms.standing("clock-set-back")).isEqualTo(1);
+        assertThat(alarms.active("clock-set-back")).isEqualTo(1);
         lookAfter(Duration.ofHours(1));
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
     }
 
     @Test
     void shouldNotMindAClockThatIsKeptRight() {
         lookAfter(Duration.ZERO);
         lookAfter(Duration.ofSeconds(-9));
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
     }
 }

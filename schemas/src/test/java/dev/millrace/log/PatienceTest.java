@@ -48,8 +48,8 @@ class PatienceTest {
                 })
                 .isInstanceOf(PatienceOverException.class)
                 .hasCause(away)
-                .hasMessage("scorer-0 has tried for 10 s (run.patience_seconds=10) and could not go on: no answer;"
-                        + " what is committed stays, and a start continues from there");
+                .hasMessage("scorer-0 has retried for 10 s (run.patience_seconds=10) without success: no answer;"
+                        + " committed work is kept, and a restart continues from it");
         assertThat(pauses).startsWith(50L, 100L, 200L, 400L, 800L, 1_000L, 1_000L);
         assertThat(pauses.stream().mapToLong(Long::longValue).sum()).isBetween(10_000L, 11_000L);
     }
@@ -71,18 +71,18 @@ class PatienceTest {
         Patience lasting = patience(Duration.ofSeconds(60));
         TimeoutException away = new TimeoutException("no answer");
         lasting.again(away, () -> false);
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
 
         nanos += Duration.ofSeconds(12).toNanos();
         lasting.again(away, () -> false);
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .singleElement()
                 .satisfies(alarm -> assertThat(alarm.text())
-                        .isEqualTo("it has not got on for 12 s, and tries for 60 s (run.patience_seconds): no answer;"
-                                + " to end it: bring back what is away"));
+                        .isEqualTo("no progress for 12 s, retrying for up to 60 s (run.patience_seconds): no answer;"
+                                + " to end it: make the cluster or the registry reachable again"));
 
         lasting.succeeded();
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
     }
 
     @Test
@@ -94,12 +94,11 @@ class PatienceTest {
         nanos += Duration.ofSeconds(12).toNanos();
         lasting.again(refused, () -> false);
 
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .singleElement()
                 .satisfies(alarm -> assertThat(alarm.remedy())
-                        .isEqualTo(
-                                "set the clock of this machine or of the broker's right: they differ by more than the"
-                                        + " topic's message.timestamp.after.max.ms"));
+                        .isEqualTo("correct the clock of this machine or of the broker: they differ by more than the"
+                                + " topic's message.timestamp.after.max.ms"));
     }
 
     @Test
@@ -112,10 +111,10 @@ class PatienceTest {
         cause = Optional.of("the topic rollouts was deleted; millrace repair says what is lost");
         nanos += Duration.ofSeconds(12).toNanos();
         lasting.again(away, () -> false);
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .singleElement()
                 .satisfies(alarm -> assertThat(alarm.text())
-                        .isEqualTo("it has not got on for 12 s, and tries for 60 s (run.patience_seconds):"
+                        .isEqualTo("no progress for 12 s, retrying for up to 60 s (run.patience_seconds):"
                                 + " the topic rollouts was deleted; millrace repair says what is lost"));
         nanos += Duration.ofSeconds(60).toNanos();
         assertThatThrownBy(() -> lasting.again(away, () -> false))

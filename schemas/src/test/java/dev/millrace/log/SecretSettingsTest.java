@@ -71,22 +71,21 @@ class SecretSettingsTest {
     void shouldRefuseAReferenceThatLeadsNowhere() {
         assertThatThrownBy(() -> forClients(NAME, "${env:MILLRACE_NO_SUCH_VARIABLE}"))
                 .isInstanceOf(SecretException.class)
-                .hasMessage(
-                        "kafka.ssl.truststore.password refers to ${env:MILLRACE_NO_SUCH_VARIABLE}, and the environment"
-                                + " has no variable MILLRACE_NO_SUCH_VARIABLE; set it before the start");
+                .hasMessage("kafka.ssl.truststore.password refers to ${env:MILLRACE_NO_SUCH_VARIABLE}, and there is no"
+                        + " environment variable MILLRACE_NO_SUCH_VARIABLE; set it before the start");
         assertThatThrownBy(() -> forClients(NAME, "${file:" + folder + "/none:trust}"))
                 .hasMessage("kafka.ssl.truststore.password refers to ${file:" + folder
                         + "/none:trust}, and there is no file " + folder
-                        + "/none; make it, a line key=value for each secret, or correct the path");
+                        + "/none; create it with a line key=value for each secret, or correct the path");
         assertThatThrownBy(() -> forClients(NAME, reference("none")))
                 .hasMessage("kafka.ssl.truststore.password refers to " + reference("none") + ", and the file " + file
                         + " has no key none; add it, or correct the key");
         assertThatThrownBy(() -> forClients(NAME, "${file:" + file + "}"))
-                .hasMessageEndingWith("that names no key of the file; write ${file:PATH:KEY}");
+                .hasMessageEndingWith("the key of the file is missing; write ${file:PATH:KEY}");
         assertThatThrownBy(() -> forClients(NAME, "${env:A:B}"))
-                .hasMessageEndingWith("a variable of the environment has a name and no path; write ${env:NAME}");
+                .hasMessageEndingWith("an environment variable has a name and no path; write ${env:NAME}");
         assertThatThrownBy(() -> forClients(NAME, "${vault:a:b}"))
-                .hasMessageContaining("vault is no provider of secrets; write ${env:NAME} or ${file:PATH:KEY}");
+                .hasMessageContaining("vault is not a provider of secrets; write ${env:NAME} or ${file:PATH:KEY}");
     }
 
     @Test
@@ -107,10 +106,9 @@ class SecretSettingsTest {
     @Test
     void shouldRefuseACopyWithoutItsSecret() {
         assertThatThrownBy(() -> forClients(NAME, "[hidden]"))
-                .hasMessage("kafka.ssl.truststore.password is [hidden]: it was given literally, and no copy of a"
-                        + " configuration keeps a secret; give it again with --config or --set"
-                        + " kafka.ssl.truststore.password=..., or as a reference, ${env:NAME} or ${file:PATH:KEY},"
-                        + " which every copy keeps");
+                .hasMessage("kafka.ssl.truststore.password is [hidden]: a recorded configuration keeps no literal"
+                        + " secret; give it again with --config or --set kafka.ssl.truststore.password=..., or as a"
+                        + " reference, ${env:NAME} or ${file:PATH:KEY}, which is recorded");
     }
 
     @Test
@@ -140,7 +138,8 @@ class SecretSettingsTest {
                 .isEqualTo("http://registry:8081");
         assertThat(SecretSettings.address("url", "http://registry")).isEqualTo("http://registry");
         assertThatThrownBy(() -> SecretSettings.address("url", "http://bob:[hidden]@registry"))
-                .hasMessageStartingWith("url is http://bob:[hidden]@registry: it was given literally");
+                .hasMessageStartingWith(
+                        "url is http://bob:[hidden]@registry: a recorded configuration keeps no literal secret");
     }
 
     @Test

@@ -118,7 +118,6 @@ final class BatchScoring implements Scoring {
      * What one version thinks of the rollouts that asked for it.
      *
      * @param scores packed over these
-     * @param batch their packing
      * @param places where in the batch a rollout is; -1 where it is not
      * @param top of each in the batch what it thinks of the rollout's likeliest tokens; null where that is not asked for
      */
@@ -360,7 +359,6 @@ final class BatchScoring implements Scoring {
         /**
          * Scores of all of them.
          *
-         * @param batch the rollouts' packing
          * @param top overwritten where a rollout names likeliest tokens: the same ids, with the log-probs of these weights
          */
         TokenScores score(List<Scorable> rollouts, SequenceBatch batch, @Nullable TopLogProbs[] top) {

@@ -17,12 +17,10 @@ public record FixedPolicyConfig(long version, String directory) {
         }
     }
 
-    /** None. */
     public static FixedPolicyConfig defaults() {
         return new FixedPolicyConfig(-1, "");
     }
 
-    /** Whether there is one. */
     public boolean isGiven() {
         return version >= 0 || !directory.isEmpty();
     }

@@ -13,13 +13,6 @@ sealed interface RolloutReading {
     /**
      * A rollout that can be scored.
      *
-     * @param rollout as it was read
-     * @param partition it was read from
-     * @param offset it was read at
-     * @param tokens prompt and response
-     * @param promptLength where the response begins
-     * @param mask one per response token
-     * @param temperature it was sampled at
      * @param kept what its tokens were drawn from, where policies are compared over that; else null
      * @param routing through which experts its tokens go, where that is the generator's choice; else null
      */
@@ -63,11 +56,6 @@ sealed interface RolloutReading {
         }
     }
 
-    /**
-     * One that cannot; the topology dead-letters it, from the same record.
-     *
-     * @param reason to count by
-     * @param message one sentence
-     */
+    /** One that cannot; the topology dead-letters it, from the same record. */
     record Skipped(String reason, String message) implements RolloutReading {}
 }

@@ -196,8 +196,7 @@ final class ScoreLog implements AutoCloseable {
 
     private IllegalStateException takenOver(RuntimeException e) {
         return new IllegalStateException(
-                "another scorer with the id " + scorerId
-                        + " has taken over; every scorer of a run needs an id of its own",
+                "fenced by another scorer with the id " + scorerId + "; every scorer of a run needs an id of its own",
                 e);
     }
 

@@ -94,6 +94,7 @@ public final class Scorer implements AutoCloseable {
     private volatile boolean stopped;
     private volatile long servedVersion = -1;
     private long servingSinceMs;
+    private boolean hasNews;
     private long lastHeartbeatNanos;
     private long totalTokens;
     private final ReportedLogProbs reported = new ReportedLogProbs();
@@ -145,7 +146,7 @@ public final class Scorer implements AutoCloseable {
                 .description("rollouts scored")
                 .register(meters);
         this.unavailable = Counter.builder(meter("unavailable"))
-                .description("scores that lack a version which cannot be had")
+                .description("scores that lack an unavailable version")
                 .register(meters);
         this.idle = Counter.builder(meter("idle.seconds"))
                 .description("time without rollouts")
@@ -190,7 +191,7 @@ public final class Scorer implements AutoCloseable {
                 ConsumerRecords<byte[], byte[]> read = read();
                 List<Scorable> scorable = scorable(read, check);
                 List<Score> scores = scorable.isEmpty() ? List.of() : scoring.score(scorable, clock.millis());
-                Serving serving = servingIfDue(scoring.newest());
+                Serving serving = servingIfDue(scoring.newest(), !read.isEmpty());
                 if (!read.isEmpty() || serving != null) {
                     commit(read, scorable, scores, serving);
                 }
@@ -228,7 +229,7 @@ public final class Scorer implements AutoCloseable {
         return scorable;
     }
 
-    private @Nullable Serving servingIfDue(long version) {
+    private @Nullable Serving servingIfDue(long version, boolean isCommitting) {
         if (version == Scoring.NOT_SERVING) {
             return null; // a fixed policy serves no version
         }
@@ -238,9 +239,13 @@ public final class Scorer implements AutoCloseable {
             servedVersion = version;
             MDC.put("version", Long.toString(version));
             servingSinceMs = now;
-        } else if (monotonic - lastHeartbeatNanos < config.heartbeatMs() * 1_000_000L) {
+            hasNews = true;
+        }
+        long ageMs = (monotonic - lastHeartbeatNanos) / 1_000_000;
+        if (!(isCommitting && hasNews) && !Pulse.needsServing(ageMs, config.heartbeatMs(), hasNews)) {
             return null;
         }
+        hasNews = false;
         lastHeartbeatNanos = monotonic;
         return serving(version, now, false);
     }
@@ -531,7 +536,6 @@ public final class Scorer implements AutoCloseable {
             return List.copyOf(compared.values());
         }
 
-        /** Forgets comparisons that are on the log. */
         void written() {
             compared.clear();
         }

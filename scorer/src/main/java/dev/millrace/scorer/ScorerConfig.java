@@ -81,7 +81,6 @@ public record ScorerConfig(
                 : (int) Math.max(2, Math.min(MOST_CACHED, CACHED_BYTES / (Float.BYTES * parameters)));
     }
 
-    /** The policy that a reference or a teacher scorer scores with. */
     public FixedPolicyConfig fixed(ScorerPurpose purpose) {
         return purpose == ScorerPurpose.REFERENCE ? reference : teacher;
     }

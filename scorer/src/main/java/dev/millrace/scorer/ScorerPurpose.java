@@ -23,7 +23,6 @@ public enum ScorerPurpose {
         return role;
     }
 
-    /** Where its scores go. */
     public String topic(RunTopics topics) {
         return switch (this) {
             case LEARNER -> topics.scores();

@@ -227,7 +227,7 @@ class AwayIT {
                 .extracting(Score::getRolloutId)
                 .hasSize(168)
                 .doesNotHaveDuplicates();
-        assertThat(run.connection().alarms().standing()).isEmpty();
+        assertThat(run.connection().alarms().active()).isEmpty();
     }
 
     private static void trained(TestRun run) {

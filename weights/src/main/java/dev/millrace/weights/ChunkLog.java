@@ -6,7 +6,6 @@ import dev.millrace.schemas.TensorLocation;
 /** Source of chunk records: a topic, or the files of its export. */
 public interface ChunkLog {
 
-    /** Receives records of a log range. */
     @FunctionalInterface
     interface Taker {
         /** @param value as stored; read-only */
@@ -16,7 +15,6 @@ public interface ChunkLog {
     /**
      * Passes on, in order, every record between the first and the last offset of a location.
      *
-     * @param manifest of the chunks' version
      * @throws VersionUnavailableException if the range is deleted or cannot be read
      */
     void read(PolicyVersion manifest, TensorLocation location, Taker taker);

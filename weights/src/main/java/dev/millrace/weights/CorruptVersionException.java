@@ -7,15 +7,7 @@ package dev.millrace.weights;
 public final class CorruptVersionException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    private final long version;
-
-    public CorruptVersionException(long version, String sentence) {
+    public CorruptVersionException(String sentence) {
         super(sentence);
-        this.version = version;
-    }
-
-    /** The corrupt version. */
-    public long version() {
-        return version;
     }
 }

@@ -11,12 +11,9 @@ import java.util.function.Supplier;
 /**
  * A tensor encoded for the log: whole, or as a delta against its base.
  *
- * @param name on the log
  * @param dims axis lengths, outermost first
- * @param dtype type of the values
  * @param sha256 of the whole tensor's bytes; empty if {@code data} holds these and the hash is not computed yet
  * @param encoding how {@code data} holds it
- * @param encodedBytes size of the encoding
  * @param source supplies the encoding, from position to limit; for a whole tensor its own {@link NamedTensor#source}
  */
 record EncodedTensor(
@@ -43,11 +40,7 @@ record EncodedTensor(
         return tensors.stream().map(EncodedTensor::whole).toList();
     }
 
-    /**
-     * Encodes a delta, which shares no memory with the tensor, or the whole tensor if a delta would not be smaller.
-     *
-     * @param data the tensor's
-     */
+    /** Encodes a delta, which shares no memory with the tensor, or the whole tensor if a delta would not be smaller. */
     static EncodedTensor against(ByteBuffer base, NamedTensor tensor, ByteBuffer data) {
         return TensorDelta.encode(base, data, tensor.dtype())
                 .map(delta -> new EncodedTensor(
@@ -66,11 +59,7 @@ record EncodedTensor(
         return source.get();
     }
 
-    /**
-     * Its manifest entry.
-     *
-     * @param chunks number of records
-     */
+    /** Its manifest entry. */
     TensorEntry entry(int chunks) {
         return TensorEntry.newBuilder()
                 .setName(name)

@@ -100,7 +100,7 @@ final class ManifestFollower implements AutoCloseable {
                         .map(p -> p + " was read to offset " + log.position(p))
                         .collect(Collectors.joining(", "));
                 if (!ends.isEmpty() && log.hasReached(ends)) {
-                    becomeCaughtUp();
+                    markCaughtUp();
                 }
             });
         } catch (RuntimeException | Error e) { // errors too: callers must not wait for a thread that has ended
@@ -166,7 +166,7 @@ final class ManifestFollower implements AutoCloseable {
 
     private boolean cutOff(int partition, long offset, long before) {
         LOG.warn(
-                "{}-{} has lost records that were read, from offset {} or before on, up to offset {}; what is there now counts",
+                "{}-{} lost records that were read, from offset {} or earlier up to offset {}; uses the records there now",
                 topic,
                 partition,
                 offset,
@@ -186,7 +186,7 @@ final class ManifestFollower implements AutoCloseable {
         foreign++;
         if (Long.bitCount(foreign) == 1) {
             LOG.warn(
-                    "passed over {} manifests that do not extend this run's chain, last {}@{}: {}",
+                    "skipped {} manifests that do not extend this run's chain, last {}@{}: {}",
                     foreign,
                     topic,
                     offset,
@@ -214,7 +214,7 @@ final class ManifestFollower implements AutoCloseable {
         return rebuilt == null ? history : rebuilt;
     }
 
-    private synchronized void becomeCaughtUp() {
+    private synchronized void markCaughtUp() {
         ends = Map.of();
         if (rebuilt != null) {
             history = rebuilt;
@@ -247,22 +247,12 @@ final class ManifestFollower implements AutoCloseable {
         return progress;
     }
 
-    synchronized long refusedRecords() {
-        return refused;
-    }
-
-    synchronized long foreignManifests() {
-        return foreign;
-    }
-
     synchronized void awaitCaughtUp(Duration limit) {
         long deadline = System.nanoTime() + limit.toNanos();
         while (!caughtUp) {
             if (!waitUntil(deadline)) {
-                throw new VersionUnavailableException(
-                        -1,
-                        topic + " could not be read to its end within " + limit.toMillis() + " ms (read_timeout_ms); "
-                                + progress + "; is the broker reachable?");
+                throw new VersionUnavailableException(topic + " could not be read to its end within " + limit.toMillis()
+                        + " ms (read_timeout_ms); " + progress + "; is the broker reachable?");
             }
         }
         requireRunning();

@@ -26,10 +26,7 @@ final class ManifestHistory {
     /** The base of the newest version, an adapter, if the base is older than the kept versions. */
     private @Nullable Kept base;
 
-    /**
-     * @param offset its offset on the log
-     * @param stateOffset offset of the copy with the optimizer's state; {@code offset} without one
-     */
+    /** @param stateOffset offset of the copy with the optimizer's state; {@code offset} without one */
     private record Kept(PolicyVersion manifest, long offset, long stateOffset) {
         Kept(PolicyVersion manifest, long offset) {
             this(manifest, offset, offset);
@@ -79,7 +76,6 @@ final class ManifestHistory {
     /**
      * Takes a manifest of this epoch if it extends the chain.
      *
-     * @param offset its offset on the log
      * @return reason for a refusal, as a clause; empty if it extends the chain or is a copy
      */
     Optional<String> add(PolicyVersion manifest, long offset) {
@@ -186,15 +182,11 @@ final class ManifestHistory {
             return known.get();
         }
         if (version <= chain.forgottenUpTo()) {
-            throw new VersionUnavailableException(
-                    version,
-                    "version " + version + " is older than the " + kept
-                            + " newest manifests that are kept (kept_manifests)");
+            throw new VersionUnavailableException("version " + version + " is older than the " + kept
+                    + " newest manifests that are kept (kept_manifests)");
         }
-        throw new VersionUnavailableException(
-                version,
-                "version " + version + " is not among the published ones; the newest is "
-                        + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
+        throw new VersionUnavailableException("version " + version + " is not among the published ones; the newest is "
+                + (byVersion.isEmpty() ? "none" : byVersion.lastKey()));
     }
 
     /**

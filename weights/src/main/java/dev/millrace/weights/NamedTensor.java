@@ -13,7 +13,6 @@ import java.util.function.Supplier;
  *
  * @param name name on the log; for a weight its safetensors name
  * @param dims axis lengths, outermost first
- * @param dtype type of the values
  * @param source supplies its bytes, little-endian from position to limit; converted bytes are new at each call
  */
 record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffer> source) {
@@ -24,7 +23,6 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffe
         data();
     }
 
-    /** Size in bytes. */
     long bytes() {
         return bytes(dims, dtype);
     }
@@ -43,7 +41,6 @@ record NamedTensor(String name, List<Long> dims, Dtype dtype, Supplier<ByteBuffe
         return data;
     }
 
-    /** The tensors of weights in their order. */
     static List<NamedTensor> of(Parameters weights) {
         return weights.specs().stream().map(spec -> of(weights, spec)).toList();
     }

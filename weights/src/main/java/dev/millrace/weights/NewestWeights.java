@@ -24,12 +24,7 @@ public final class NewestWeights implements AutoCloseable {
     private static final Duration WAIT = Duration.ofSeconds(1);
     private static final Duration CLOSE_LIMIT = Duration.ofSeconds(10);
 
-    /**
-     * A version and its weights, shared and read-only.
-     *
-     * @param manifest of the version
-     * @param weights  verified
-     */
+    /** A version and its weights, shared and read-only. */
     public record Loaded(PolicyVersion manifest, Weights weights) {
         public long version() {
             return manifest.getVersion();
@@ -126,9 +121,8 @@ public final class NewestWeights implements AutoCloseable {
                 throw broken.isEmpty()
                         ? e
                         : new VersionUnavailableException(
-                                wanted,
                                 broken + ", and no later version was published within " + limit.toMillis() + " ms; \""
-                                        + feed.wayOut() + "\" names the way out",
+                                        + feed.wayOut() + "\" fixes it",
                                 e);
             }
             try {
@@ -153,7 +147,7 @@ public final class NewestWeights implements AutoCloseable {
                 if (other.isPresent()) {
                     if (other.get().getVersion() <= seen.getVersion()) {
                         LOG.warn(
-                                "version {} is no longer on the log, which has lost it; continues with version {}",
+                                "the log lost version {}; continues with version {}",
                                 seen.getVersion(),
                                 other.get().getVersion());
                     }
@@ -166,8 +160,7 @@ public final class NewestWeights implements AutoCloseable {
                     return;
                 }
                 LOG.warn(
-                        "continues with version {} until a version can be loaded again: {}; \"{}\" names a"
-                                + " way out",
+                        "continues with version {} until a version can be loaded again: {}; \"{}\" fixes it",
                         current.version(),
                         e.getMessage(),
                         feed.wayOut());

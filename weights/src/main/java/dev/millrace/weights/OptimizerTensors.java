@@ -28,7 +28,6 @@ final class OptimizerTensors {
         return tensors;
     }
 
-    /** Returns the specs of a state's tensors on the log, in order. */
     static List<TensorSpec> specs(AdamW.State state) {
         return named(state).stream()
                 .map(tensor -> new TensorSpec(tensor.name(), tensor.dims()))
@@ -40,11 +39,7 @@ final class OptimizerTensors {
         return (dtype == Dtype.F32 ? 2L : 3L) * Float.BYTES * parameters;
     }
 
-    /**
-     * All zeros, to be filled with {@link #load}.
-     *
-     * @param trained trained parameters
-     */
+    /** All zeros, to be filled with {@link #load}. */
     static AdamW.State zero(List<TensorSpec> trained, long steps, boolean hasMasters) {
         return new AdamW.State(
                 steps,

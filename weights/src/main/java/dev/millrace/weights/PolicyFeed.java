@@ -91,7 +91,6 @@ public final class PolicyFeed implements AutoCloseable {
         return new PolicyFeed(connection, config.knowing(needed));
     }
 
-    /** Reaction of a following reader to a broken version. */
     BrokenVersionPolicy onBroken() {
         return onBroken;
     }
@@ -138,7 +137,6 @@ public final class PolicyFeed implements AutoCloseable {
     public PolicyVersion awaitAtLeast(long version, Duration limit) {
         return follower.awaitNewerThan(version - 1, limit)
                 .orElseThrow(() -> new VersionUnavailableException(
-                        version,
                         "version " + version + " was not published within " + limit.toMillis() + " ms; the newest is "
                                 + newest().map(newest -> Long.toString(newest.getVersion()))
                                         .orElse("none") + " (" + follower.progress()
@@ -160,10 +158,8 @@ public final class PolicyFeed implements AutoCloseable {
                 return newestCommitted();
             }
             if (System.nanoTime() - deadline > 0) {
-                throw new VersionUnavailableException(
-                        0,
-                        "no policy version was published within " + limit.toMillis() + " ms (" + follower.progress()
-                                + "); is the learner running?");
+                throw new VersionUnavailableException("no policy version was published within " + limit.toMillis()
+                        + " ms (" + follower.progress() + "); is the learner running?");
             }
         }
         return Optional.empty();
@@ -215,16 +211,6 @@ public final class PolicyFeed implements AutoCloseable {
                 new VersionStretch(location.getTopic(), location.getFirstOffset(), chunks.begin(location), bytes));
     }
 
-    /** Skipped records on {@code policy-versions}: another run's, or undecodable. */
-    public long refusedRecords() {
-        return follower.refusedRecords();
-    }
-
-    /** Manifests of this run and epoch that do not extend its chain. */
-    public long foreignManifests() {
-        return follower.foreignManifests();
-    }
-
     /**
      * Loads a version's weights into new buffers owned by the caller: its anchor, and every delta since.
      *
@@ -263,16 +249,6 @@ public final class PolicyFeed implements AutoCloseable {
     }
 
     /**
-     * Overwrites weights that the caller owns with those of a version; they are unchanged on failure.
-     *
-     * @throws VersionUnavailableException as {@link #load(long)}
-     * @throws CorruptVersionException as {@link #load(long)}, or if the version is of another shape than {@code into}
-     */
-    public void load(long version, Weights into) {
-        versions.load(version, into);
-    }
-
-    /**
      * Loads the optimizer's state after the step that made a version, into new buffers owned by the caller.
      *
      * @throws VersionUnavailableException as {@link #load(long)}, or if the version was published without it
@@ -282,12 +258,10 @@ public final class PolicyFeed implements AutoCloseable {
         return versions.loadOptimizer(version);
     }
 
-    /** The shape that a manifest declares. */
     public static DecoderShape shapeOf(PolicyVersion manifest) {
         return VersionLoader.shapeOf(manifest);
     }
 
-    /** Type of a version's weights, from its manifest. */
     public static Dtype dtypeOf(PolicyVersion manifest) {
         return VersionLoader.dtypeOf(manifest);
     }
@@ -353,20 +327,17 @@ public final class PolicyFeed implements AutoCloseable {
                         before = log.position(partition);
                         since = System.nanoTime();
                     } else if (System.nanoTime() - since >= limit.toNanos()) {
-                        throw new VersionUnavailableException(
-                                manifest.getVersion(),
-                                "version " + manifest.getVersion()
-                                        + ": no record came from " + partition + " at offset " + log.position(partition)
-                                        + " within " + limit.toMillis()
-                                        + " ms; its chunks go on to offset " + location.getLastOffset());
+                        throw new VersionUnavailableException("version " + manifest.getVersion()
+                                + ": no record came from " + partition + " at offset " + log.position(partition)
+                                + " within " + limit.toMillis()
+                                + " ms; its chunks go on to offset " + location.getLastOffset());
                     }
                 }
             } catch (OffsetOutOfRangeException e) {
                 requireOnLog(manifest, location, partition);
                 throw new VersionUnavailableException(
-                        manifest.getVersion(),
                         "version " + manifest.getVersion()
-                                + " is no longer kept: its chunks lay on " + location.getTopic() + "-"
+                                + " is no longer kept: its chunks were on " + location.getTopic() + "-"
                                 + location.getPartition()
                                 + " from offset " + location.getFirstOffset()
                                 + ", and the log there now begins later (a larger retention of that topic keeps versions longer)",
@@ -374,7 +345,7 @@ public final class PolicyFeed implements AutoCloseable {
             }
         }
 
-        /** False if nothing arrived for a while. */
+        /** False if no record arrived for a while. */
         private boolean readOn(TopicPartition partition, TensorLocation location, Taker taker) {
             Duration wait = LOOK.compareTo(limit) < 0 ? LOOK : limit;
             return log.readTo(
@@ -399,7 +370,6 @@ public final class PolicyFeed implements AutoCloseable {
             }
             if (end <= location.getLastOffset()) {
                 throw new VersionUnavailableException(
-                        manifest.getVersion(),
                         "version " + manifest.getVersion() + " is lost: its chunks go on to offset "
                                 + location.getLastOffset() + " of " + partition + ", and the log ends at offset "
                                 + end);

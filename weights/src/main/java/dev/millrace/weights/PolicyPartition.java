@@ -21,8 +21,7 @@ public final class PolicyPartition {
      */
     public static int of(String policyId, String topic, List<PartitionInfo> partitions) {
         if (partitions == null || partitions.isEmpty()) {
-            throw new IllegalStateException(
-                    "topic " + topic + " does not exist; creating the run's topics comes first");
+            throw new IllegalStateException("topic " + topic + " does not exist; create the run's topics first");
         }
         return Utils.toPositive(Utils.murmur2(policyId.getBytes(StandardCharsets.UTF_8))) % partitions.size();
     }

@@ -18,7 +18,6 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
      * Refuses tensors that the caller cannot use.
      *
      * @param expected the tensors that the caller can use, in order
-     * @param dtype required type of their values
      * @throws CorruptVersionException if the manifest names other tensors, the same with other dims, or impossible sizes
      */
     void require(List<TensorSpec> expected, Dtype dtype) {
@@ -58,14 +57,12 @@ record PublishedTensors(PolicyVersion manifest, TensorLocation location) {
         return name + " " + dtype + dims + " of " + bytes + " bytes";
     }
 
-    /** Encoded size of a tensor. */
     static long encodedBytes(TensorEntry entry) {
         return entry.getEncodedBytes() == null ? entry.getBytes() : entry.getEncodedBytes();
     }
 
     CorruptVersionException corrupt(String what) {
         return new CorruptVersionException(
-                manifest.getVersion(),
                 "version " + manifest.getVersion() + " of " + manifest.getPolicyId() + " " + where() + " " + what);
     }
 

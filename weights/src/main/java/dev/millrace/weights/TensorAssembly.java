@@ -20,7 +20,6 @@ final class TensorAssembly {
     private final BiConsumer<String, ByteBuffer> whole;
     private final Map<String, Target> targets = new LinkedHashMap<>();
 
-    /** Progress of one tensor. */
     private static final class Target {
         final TensorEntry entry;
         /** From the first chunk to the last. */

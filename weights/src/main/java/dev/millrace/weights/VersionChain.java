@@ -81,8 +81,7 @@ final class VersionChain {
         TensorLocation delta = link.getWeights();
         long version = delta.getBaseVersion();
         if (version >= link.getVersion()) { // guards against an endless walk
-            throw corrupt(
-                    wanted, link, "it claims to be a delta against version " + version + ", which is not an older one");
+            throw corrupt(wanted, link, "it claims to be a delta against version " + version + ", which is not older");
         }
         PolicyVersion base;
         try {
@@ -97,7 +96,7 @@ final class VersionChain {
                     "it is a delta against version " + version + " with the weights "
                             + delta.getBaseSha256() + ", but version " + version + " has "
                             + base.getWeights().getSha256()
-                            + "; a delta is applied to nothing but its own base");
+                            + "; a delta applies to its own base only");
         }
         return base;
     }
@@ -116,16 +115,13 @@ final class VersionChain {
     private static VersionUnavailableException unavailable(
             PolicyVersion wanted, long missing, VersionUnavailableException why) {
         return new VersionUnavailableException(
-                wanted.getVersion(),
                 "version " + wanted.getVersion() + " cannot be put together without its link, version " + missing + ": "
                         + why.getMessage(),
                 why);
     }
 
     private static CorruptVersionException corrupt(PolicyVersion wanted, PolicyVersion link, String why) {
-        return new CorruptVersionException(
-                wanted.getVersion(),
-                "version " + wanted.getVersion() + " cannot be put together, for its link, version " + link.getVersion()
-                        + ", is wrong: " + why);
+        return new CorruptVersionException("version " + wanted.getVersion()
+                + " cannot be put together, for its link, version " + link.getVersion() + ", is wrong: " + why);
     }
 }

@@ -9,7 +9,6 @@ import org.jspecify.annotations.Nullable;
  *
  * @param version          0 for the initial weights
  * @param batchId          the batch that made it; -1 for the initial weights
- * @param tokenizerHash    identity of the vocabulary
  * @param rolloutsConsumed in all batches so far
  * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
@@ -61,11 +60,7 @@ public record VersionFacts(
         }
     }
 
-    /**
-     * Returns the facts of the first version of an epoch that continues from an older epoch's version.
-     *
-     * @param parent the manifest of that version
-     */
+    /** Returns the facts of the first version of an epoch that continues from an older epoch's version. */
     public static VersionFacts firstOfEpoch(PolicyVersion parent, long publishedAtMs) {
         return new VersionFacts(
                 parent.getVersion(),

@@ -52,7 +52,6 @@ public final class VersionLoader {
     /**
      * @param manifests by version; throws {@link VersionUnavailableException} for an unknown one
      * @param log source of chunks; closed by its owner
-     * @param registry of the chunks' schemas
      * @param config locates versions that are not on the log
      */
     public VersionLoader(
@@ -103,8 +102,7 @@ public final class VersionLoader {
             return (own == null ? base.thawed() : own).with(LoraAdapter.zeros(lora, base));
         } catch (IllegalArgumentException e) {
             throw new CorruptVersionException(
-                    manifest.getVersion(),
-                    "version " + manifest.getVersion() + " is no adapter of its base: " + e.getMessage());
+                    "version " + manifest.getVersion() + " is not an adapter of its base: " + e.getMessage());
         }
     }
 
@@ -115,41 +113,14 @@ public final class VersionLoader {
             if (base.getAdapter() != null
                     || !base.getWeights().getSha256().equals(of.getBaseSha256())
                     || !shapeOf(base).equals(shapeOf(manifest))) {
-                throw new CorruptVersionException(
-                        manifest.getVersion(),
-                        says + " with the weights " + of.getBaseSha256() + ", and that has "
-                                + base.getWeights().getSha256() + " and the shape " + base.getShape()
-                                + "; an adapter applies to its own base only");
+                throw new CorruptVersionException(says + " with the weights " + of.getBaseSha256() + ", and that has "
+                        + base.getWeights().getSha256() + " and the shape " + base.getShape()
+                        + "; an adapter applies to its own base only");
             }
             return load(of.getBaseVersion(), atHand);
         } catch (VersionUnavailableException e) {
-            throw new VersionUnavailableException(
-                    manifest.getVersion(), says + ", which cannot be had: " + e.getMessage(), e);
+            throw new VersionUnavailableException(says + ", which is not available: " + e.getMessage(), e);
         }
-    }
-
-    /**
-     * Overwrites weights that the caller owns with those of a version; they are unchanged on failure.
-     *
-     * @throws VersionUnavailableException as {@link #load(long, LongFunction)}
-     * @throws CorruptVersionException as {@link #load(long, LongFunction)}, or if the version is of another shape
-     */
-    public void load(long version, Weights into) {
-        PolicyVersion manifest = manifests.apply(version);
-        DecoderShape published = shapeOf(manifest);
-        if (!published.equals(into.shape())) {
-            throw new CorruptVersionException(
-                    version,
-                    "version " + version + " is of the shape " + manifest.getShape() + ", not of the expected "
-                            + ShapeText.of(into.shape()));
-        }
-        if (dtypeOf(manifest) != into.trained().dtype()) {
-            throw new CorruptVersionException(
-                    version,
-                    "version " + version + " is of " + dtypeOf(manifest) + ", not of the expected "
-                            + into.trained().dtype());
-        }
-        into.copyFrom(load(version, known -> null));
     }
 
     /**
@@ -164,11 +135,9 @@ public final class VersionLoader {
             return OptimizerTensors.zero(trainedBy(manifest), 0, false);
         }
         if (manifest.getOptimizer() == null) {
-            throw new VersionUnavailableException(
-                    version,
-                    "version " + version
-                            + " was published without the optimiser's state, so training cannot continue from it"
-                            + " alone");
+            throw new VersionUnavailableException("version " + version
+                    + " was published without the optimiser's state, so training cannot continue from it"
+                    + " alone");
         }
         boolean hasMasters = dtypeOf(manifest) != Dtype.F32 && manifest.getOptimizerSteps() > 0;
         AdamW.State state = OptimizerTensors.zero(trainedBy(manifest), manifest.getOptimizerSteps(), hasMasters);
@@ -179,10 +148,8 @@ public final class VersionLoader {
                 OptimizerTensors.specs(state),
                 Dtype.F32,
                 name -> {
-                    throw new CorruptVersionException(
-                            version,
-                            "version " + version
-                                    + " has a delta in the optimiser's state, which is always written whole: " + name);
+                    throw new CorruptVersionException("version " + version
+                            + " has a delta in the optimiser's state, which is always written whole: " + name);
                 },
                 (name, data) -> OptimizerTensors.load(state, name, data));
         return state;
@@ -206,30 +173,25 @@ public final class VersionLoader {
             return Optional.of(lora);
         } catch (IllegalArgumentException e) {
             throw new CorruptVersionException(
-                    manifest.getVersion(),
                     "version " + manifest.getVersion() + " declares no usable adapter: " + e.getMessage());
         }
     }
 
-    /** The shape that a manifest declares. */
     static DecoderShape shapeOf(PolicyVersion manifest) {
         try {
             return ShapeText.parse(manifest.getShape());
         } catch (IllegalArgumentException e) {
             throw new CorruptVersionException(
-                    manifest.getVersion(),
                     "version " + manifest.getVersion() + " declares no usable shape: " + e.getMessage());
         }
     }
 
-    /** Type of the weights that a manifest declares. */
     static Dtype dtypeOf(PolicyVersion manifest) {
         List<TensorEntry> tensors = manifest.getWeights().getTensors();
         String named = tensors.isEmpty() ? Dtype.F32.name() : tensors.get(0).getDtype();
         return Dtype.named(named)
-                .orElseThrow(() -> new CorruptVersionException(
-                        manifest.getVersion(),
-                        "version " + manifest.getVersion() + " is of the type " + named
+                .orElseThrow(() ->
+                        new CorruptVersionException("version " + manifest.getVersion() + " is of the type " + named
                                 + ", which this release does not know; it knows " + Arrays.toString(Dtype.values())
                                 + ", so update it"));
     }
@@ -263,7 +225,7 @@ public final class VersionLoader {
             assembly.accept(chunks.deserialize(topic, value), offset);
         } catch (MalformedRecordException e) {
             // not written by a learner; if a real chunk is missing because of it, the assembly names that chunk
-            LOG.warn("passed over {}-{}@{}: {}", topic, partition, offset, e.getMessage());
+            LOG.warn("skipped {}-{}@{}: {}", topic, partition, offset, e.getMessage());
         }
     }
 
@@ -274,10 +236,7 @@ public final class VersionLoader {
         private final String key;
         private final Optional<ObjectStore> store;
 
-        /**
-         * @param key configuration key of the store
-         * @param store empty if none is configured; reading then throws
-         */
+        /** @param store empty if none is configured; reading then throws */
         StoredTensors(String key, Optional<ObjectStore> store) {
             this.key = key;
             this.store = store;
@@ -313,10 +272,10 @@ public final class VersionLoader {
                 }
             } catch (NoSuchFileException e) {
                 throw new VersionUnavailableException(
-                        version, "version " + version + " is no longer kept: there is no " + uri, e);
+                        "version " + version + " is no longer kept: there is no " + uri, e);
             } catch (IOException e) {
                 throw new VersionUnavailableException(
-                        version, "version " + version + " cannot be read from " + uri + ": " + e, e);
+                        "version " + version + " cannot be read from " + uri + ": " + e, e);
             } catch (IllegalArgumentException e) {
                 throw new IllegalStateException("version " + version + ": " + e.getMessage(), e);
             }
@@ -326,7 +285,7 @@ public final class VersionLoader {
             try {
                 return URI.create(published.location().getUri());
             } catch (IllegalArgumentException e) {
-                throw published.corrupt("lies at what is no address: " + e.getMessage());
+                throw published.corrupt("has an invalid address: " + e.getMessage());
             }
         }
     }

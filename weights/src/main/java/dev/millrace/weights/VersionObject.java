@@ -10,8 +10,6 @@ import java.util.regex.Pattern;
  *
  * <p>With the content hash, a step repeated after a crash finds its object, and a different step does not overwrite it.
  *
- * @param version of the policy
- * @param part kind of content
  * @param sha256  of the content; with a suffix for an unfinished object
  */
 public record VersionObject(long version, Part part, String sha256) {
@@ -36,7 +34,6 @@ public record VersionObject(long version, Part part, String sha256) {
         return run.runId() + "/" + run.epoch() + "/" + run.policyId();
     }
 
-    /** The whole name. */
     public String name(RunIdentity run) {
         return String.format("%s/%09d-%s-%s", prefix(run), version, part.text, sha256);
     }

@@ -8,12 +8,10 @@ import java.util.Optional;
 /**
  * Size of a version.
  *
- * @param parameters trained and stored parameters
  * @param isAdapter  whether they form an adapter whose base is the run's first version
  */
 public record VersionSize(long parameters, boolean isAdapter) {
 
-    /** Size of versions with all parameters. */
     public static VersionSize of(DecoderShape shape) {
         return new VersionSize(shape.parameterCount(), false);
     }

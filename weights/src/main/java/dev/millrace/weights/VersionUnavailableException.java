@@ -8,20 +8,11 @@ package dev.millrace.weights;
 public final class VersionUnavailableException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
-    private final long version;
-
-    public VersionUnavailableException(long version, String sentence) {
+    public VersionUnavailableException(String sentence) {
         super(sentence);
-        this.version = version;
     }
 
-    public VersionUnavailableException(long version, String sentence, Throwable cause) {
+    public VersionUnavailableException(String sentence, Throwable cause) {
         super(sentence, cause);
-        this.version = version;
-    }
-
-    /** The requested version. */
-    public long version() {
-        return version;
     }
 }

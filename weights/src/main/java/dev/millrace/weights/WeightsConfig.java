@@ -65,7 +65,7 @@ public record WeightsConfig(
         atLeastOne("kept_manifests", keptManifests);
         if (readTimeoutMs < 0 || sendTimeoutMs < 0) {
             throw new IllegalArgumentException(
-                    "read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's" + " patience: "
+                    "read_timeout_ms and send_timeout_ms must be at least 1, or 0 for the run's patience: "
                             + readTimeoutMs + " and " + sendTimeoutMs);
         }
         int longest = checkpointEvery == 0 ? MOST_BETWEEN : checkpointEvery;
@@ -101,7 +101,6 @@ public record WeightsConfig(
         return (int) Math.max(1, Math.min(MOST_BETWEEN, every));
     }
 
-    /** Size of a whole version. */
     public long versionBytes(VersionSize size) {
         return dtype.bytes() * size.parameters();
     }
@@ -116,21 +115,8 @@ public record WeightsConfig(
                 "kafka", "", Dtype.F32, 0, 0, 512, 30_000, BrokenVersionPolicy.WAIT, 512 * 1024, 1024, 0, 0);
     }
 
-    /** Returns a copy with another dtype. */
     public WeightsConfig with(Dtype other) {
-        return new WeightsConfig(
-                store,
-                optimizerStore,
-                other,
-                anchorEvery,
-                checkpointEvery,
-                keepVersions,
-                unservedAlarmMs,
-                onBrokenVersion,
-                chunkBytes,
-                keptManifests,
-                readTimeoutMs,
-                sendTimeoutMs);
+        return with(other, keptManifests);
     }
 
     /**
@@ -144,10 +130,14 @@ public record WeightsConfig(
 
     /** Returns this configuration for a reader that knows this number of manifests. */
     WeightsConfig knowing(int manifests) {
+        return with(dtype, manifests);
+    }
+
+    private WeightsConfig with(Dtype other, int manifests) {
         return new WeightsConfig(
                 store,
                 optimizerStore,
-                dtype,
+                other,
                 anchorEvery,
                 checkpointEvery,
                 keepVersions,

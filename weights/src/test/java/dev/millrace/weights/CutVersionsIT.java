@@ -1,7 +1,6 @@
 package dev.millrace.weights;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
@@ -104,8 +103,6 @@ class CutVersionsIT {
                 assertThat(state.first().specs()).isEqualTo(SHAPE.tensors());
                 assertThat(VersionHash.of(restarted))
                         .isEqualTo(manifests.get(2).getWeights().getSha256());
-                assertThatThrownBy(() -> feed.load(2, Weights.zeros(SmallDecoder.SHAPE, dtype)))
-                        .hasMessageContaining("max_tensor_elements");
 
                 AdamW again = new AdamW(new AdamW.Config(0.9, 0.999, 1e-8, 0), SHAPE);
                 again.adopt(state);

@@ -118,7 +118,7 @@ class ManifestHistoryTest {
         add(0, "a");
         assertThat(add(0, "a")).as("a copy").isEmpty();
 
-        assertThat(add(0, "b")).contains("version 0 has the weights a on the chain, this one says b");
+        assertThat(add(0, "b")).contains("version 0 has the weights a on the chain, this record says b");
         assertThat(history.get(0).getWeights().getSha256()).isEqualTo("a");
     }
 
@@ -129,7 +129,8 @@ class ManifestHistoryTest {
         assertThat(history.settle())
                 .containsEntry(
                         1L,
-                        "version 1 is next, after version 0 with the weights a, and this is version 1000000 of parent 999999");
+                        "version 1 is due, after version 0 with the weights a, and this is version 1000000 of"
+                                + " parent 999999");
         assertThat(add(1_000_000, "z")).isPresent();
         assertThat(add(1, "b")).isEmpty();
 
@@ -150,7 +151,7 @@ class ManifestHistoryTest {
         history.settle();
         add(0, "a");
         assertThat(add(delta(1, "b", "other")))
-                .contains("version 1 is next, after version 0 with the weights a, and this is version 1 of parent 0,"
+                .contains("version 1 is due, after version 0 with the weights a, and this is version 1 of parent 0,"
                         + " a delta against version 0 with the weights other");
         assertThat(add(delta(1, "b", "a"))).isEmpty();
         assertThat(newest()).isEqualTo(1);

@@ -27,8 +27,7 @@ class VersionChainTest {
             new VersionChain(this::manifest, (manifest, location, expected, dtype, base, sink) -> {
                 read.add(manifest.getVersion());
                 if (!stored.containsKey(manifest.getVersion())) {
-                    throw new VersionUnavailableException(
-                            manifest.getVersion(), "version " + manifest.getVersion() + " is gone");
+                    throw new VersionUnavailableException("version " + manifest.getVersion() + " is gone");
                 }
                 PublishedTensors published = new PublishedTensors(manifest, location);
                 published.require(expected, dtype);
@@ -125,9 +124,7 @@ class VersionChainTest {
         bytes.put(bytes.limit() - 1, (byte) (bytes.get(bytes.limit() - 1) ^ 1));
 
         assertThatThrownBy(() -> load(2))
-                .isInstanceOfSatisfying(
-                        CorruptVersionException.class,
-                        e -> assertThat(e.version()).isEqualTo(2))
+                .isInstanceOf(CorruptVersionException.class)
                 .hasMessageStartingWith(
                         "version 2 cannot be put together, for its link, version 1, is wrong: version 1 of policy")
                 .hasMessageContaining("model.embed_tokens.weight");
@@ -150,8 +147,7 @@ class VersionChainTest {
                 .hasMessage(
                         "version 2 cannot be put together, for its link, version 2, is wrong: it is a delta against version 1"
                                 + " with the weights " + one.getWeights().getSha256()
-                                + ", but version 1 has f00d; a delta is applied to"
-                                + " nothing but its own base");
+                                + ", but version 1 has f00d; a delta applies to its own base only");
     }
 
     @Test
@@ -167,12 +163,12 @@ class VersionChainTest {
 
         assertThatThrownBy(() -> load(2))
                 .isInstanceOf(CorruptVersionException.class)
-                .hasMessageContaining("it claims to be a delta against version 2, which is not an older one");
+                .hasMessageContaining("it claims to be a delta against version 2, which is not older");
     }
 
     private PolicyVersion manifest(long version) {
         if (!manifests.containsKey(version)) {
-            throw new VersionUnavailableException(version, "no manifest " + version);
+            throw new VersionUnavailableException("no manifest " + version);
         }
         return manifests.get(version);
     }

@@ -171,9 +171,6 @@ class VersionsOnTheLogIT {
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             assertThat(feed.awaitAtLeast(0, LIMIT)).isEqualTo(manifest);
             assertSame(feed.load(0), weights);
-            Weights reused = Weights.zeros(SHAPE);
-            feed.load(0, reused);
-            assertSame(reused, weights);
 
             AdamW.State state = feed.loadOptimizer(0);
             assertThat(state.steps()).isEqualTo(1);
@@ -218,8 +215,6 @@ class VersionsOnTheLogIT {
                     assertThat(found.tensor(spec.name()).get(i)).isEqualTo(Bfloat16.value(Bfloat16.of(master)));
                 }
             }
-            assertThatThrownBy(() -> feed.load(1, Weights.zeros(SHAPE)))
-                    .hasMessage("version 1 is of BF16, not of the expected F32");
 
             TensorLocation location = manifests.get(1).getWeights();
             TensorEntry narrow = TensorEntry.newBuilder(location.getTensors().get(0))
@@ -296,7 +291,6 @@ class VersionsOnTheLogIT {
 
         try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
             assertThat(feed.awaitAtLeast(1, LIMIT).getVersion()).isEqualTo(1);
-            assertThat(feed.refusedRecords()).isEqualTo(2);
             assertSame(feed.load(1), Weights.random(SHAPE, 1));
             assertThatThrownBy(() -> feed.load(7))
                     .isInstanceOf(VersionUnavailableException.class)
@@ -331,13 +325,11 @@ class VersionsOnTheLogIT {
 
             await(() -> served.current().version() == 2);
             assertThat(follows.newest().orElseThrow().getVersion()).isEqualTo(2);
-            assertThat(follows.foreignManifests()).isEqualTo(3);
             assertThat(foreign).hasSize(3).doesNotHaveDuplicates();
             try (PolicyFeed late = new PolicyFeed(connection, CONFIG)) {
                 assertThat(late.newestCommitted().orElseThrow().getVersion()).isEqualTo(2);
                 assertSame(late.load(2), Weights.random(SHAPE, 2));
                 assertSame(late.load(1), Weights.random(SHAPE, 1));
-                assertThat(late.foreignManifests()).isEqualTo(3);
             }
         }
     }
@@ -462,21 +454,7 @@ class VersionsOnTheLogIT {
             deleteBefore(zero.getWeights().getFirstOffset() + 1);
             assertThatThrownBy(() -> feed.load(1))
                     .isInstanceOf(VersionUnavailableException.class)
-                    .hasMessageStartingWith("version 1 is an adapter upon version 0, which cannot be had: ");
-        }
-    }
-
-    @Test
-    void shouldRefuseWeightsOfAnotherShape() {
-        publish(0, Weights.random(SHAPE, 0), fresh());
-        DecoderShape deeper = new DecoderShape(11, 8, 2, 2, 1, 4, 12, 32, 10_000, 1e-6, true, true);
-
-        try (PolicyFeed feed = new PolicyFeed(connection, CONFIG)) {
-            feed.awaitAtLeast(0, LIMIT);
-            assertThatThrownBy(() -> feed.load(0, Weights.zeros(deeper)))
-                    .isInstanceOf(CorruptVersionException.class)
-                    .hasMessageStartingWith("version 0 is of the shape {")
-                    .hasMessageContaining("not of the expected {");
+                    .hasMessageStartingWith("version 1 is an adapter upon version 0, which is not available: ");
         }
     }
 
@@ -517,7 +495,7 @@ class VersionsOnTheLogIT {
                     .hasMessageStartingWith("version 2 of policy on ")
                     .hasMessageContaining(" is incomplete: ")
                     .hasMessageEndingWith(", and no later version was published within 1000 ms; \""
-                            + connection.command("repair") + "\" names the way out");
+                            + connection.command("repair") + "\" fixes it");
             assertThat(served.current().version()).isEqualTo(1);
         }
     }

@@ -70,7 +70,7 @@ class WeightCacheTest {
         WeightCache cache = new WeightCache(
                 version -> {
                     if (count.incrementAndGet() == 1) {
-                        throw new VersionUnavailableException(version, "not yet");
+                        throw new VersionUnavailableException("not yet");
                     }
                     return Weights.zeros(SmallDecoder.SHAPE);
                 },

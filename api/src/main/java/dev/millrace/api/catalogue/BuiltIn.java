@@ -11,7 +11,7 @@ import java.util.List;
 public interface BuiltIn extends Plugin {
 
     /** Returns the extension points that it declares. */
-    List<Door> doors();
+    List<ExtensionPoint> extensionPoints();
 
     @Override
     default int apiVersion() {

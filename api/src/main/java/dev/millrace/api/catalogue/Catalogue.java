@@ -24,12 +24,12 @@ public final class Catalogue {
 
     private static volatile @Nullable Catalogue installed;
 
-    private final List<Door> doors;
+    private final List<ExtensionPoint> extensionPoints;
     private final List<LoadedPlugin> plugins;
     private final List<Path> read;
 
     private Catalogue(PluginReader reader, List<Path> read) {
-        this.doors = List.copyOf(reader.doors());
+        this.extensionPoints = List.copyOf(reader.extensionPoints());
         this.plugins = List.copyOf(reader.plugins());
         this.read = read;
     }
@@ -76,7 +76,6 @@ public final class Catalogue {
         return now == null ? install(givenPaths()) : now;
     }
 
-    /** The paths in {@link #PATH}. */
     public static List<Path> givenPaths() {
         return Arrays.stream(System.getProperty(PATH, "").split(File.pathSeparator))
                 .filter(path -> !path.isEmpty())
@@ -90,13 +89,15 @@ public final class Catalogue {
     }
 
     /** Returns all extension points by name. */
-    public List<Door> doors() {
-        return doors.stream().sorted(Comparator.comparing(Door::name)).toList();
+    public List<ExtensionPoint> extensionPoints() {
+        return extensionPoints.stream()
+                .sorted(Comparator.comparing(ExtensionPoint::name))
+                .toList();
     }
 
     /** Returns the extension point of an interface; empty if it is not one. */
-    public Optional<Door> door(Class<?> type) {
-        return doors.stream().filter(door -> door.type() == type).findFirst();
+    public Optional<ExtensionPoint> extensionPoint(Class<?> type) {
+        return extensionPoints.stream().filter(point -> point.type() == type).findFirst();
     }
 
     /** Returns all plug-ins, built-in ones first, in the order found. */
@@ -107,16 +108,11 @@ public final class Catalogue {
     }
 
     /** Returns all kinds of an extension point, built-in ones first. */
-    public List<Kind> kinds(Class<?> door) {
+    public List<Kind> kinds(Class<?> extensionPoint) {
         return plugins().stream()
                 .flatMap(plugin -> plugin.kinds().stream())
-                .filter(kind -> kind.door() == door)
+                .filter(kind -> kind.extensionPoint() == extensionPoint)
                 .toList();
-    }
-
-    /** Returns the kind of an extension point with a name. */
-    public Optional<Kind> kind(Class<?> door, String name) {
-        return kinds(door).stream().filter(kind -> kind.isCalled(name)).findFirst();
     }
 
     /** Returns a record's name in a configuration; empty if it is not a kind. */

@@ -69,7 +69,7 @@ final class PluginPlaces {
     private static void requireFile(Path jar) {
         if (!Files.isRegularFile(jar)) {
             throw new PluginException(
-                    jar + " is no regular file, so it is no plug-in; name a jar, or a folder of jars");
+                    jar + " is not a regular file, so it is no plug-in; name a jar, or a folder of jars");
         }
     }
 

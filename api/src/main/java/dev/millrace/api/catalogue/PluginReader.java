@@ -26,11 +26,11 @@ final class PluginReader {
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_-]*");
     private static final String SERVICE = "META-INF/services/" + Plugin.class.getName();
 
-    private final List<Door> doors = new ArrayList<>();
+    private final List<ExtensionPoint> points = new ArrayList<>();
     private final List<LoadedPlugin> plugins = new ArrayList<>();
 
-    List<Door> doors() {
-        return doors;
+    List<ExtensionPoint> extensionPoints() {
+        return points;
     }
 
     List<LoadedPlugin> plugins() {
@@ -42,7 +42,7 @@ final class PluginReader {
         List<Plugin> found = found(Plugin.class.getClassLoader(), "the class path");
         for (Plugin plugin : found) {
             if (plugin instanceof BuiltIn builtIn) {
-                doors.addAll(builtIn.doors());
+                points.addAll(builtIn.extensionPoints());
             }
         }
         for (Plugin plugin : found) {
@@ -74,9 +74,9 @@ final class PluginReader {
         }
         for (Plugin plugin : found) {
             if (plugin instanceof BuiltIn) {
-                throw new PluginException(
-                        where + " opens doors (" + plugin.getClass().getName()
-                                + "), which only Millrace does; implement " + Plugin.class.getName() + " alone");
+                throw new PluginException(where + " declares extension points ("
+                        + plugin.getClass().getName() + "), which only Millrace does; implement "
+                        + Plugin.class.getName() + " alone");
             }
             add(plugin, Origin.JAR, place.path().toString(), version);
         }
@@ -167,13 +167,13 @@ final class PluginReader {
     }
 
     private void requireUsable(String where, Kind kind) {
-        if (doors.stream().noneMatch(door -> door.type() == kind.door())) {
+        if (points.stream().noneMatch(point -> point.type() == kind.extensionPoint())) {
             throw new PluginException(where + " offers " + kind.name() + " through "
-                    + kind.door().getName()
-                    + ", which is no door; the doors are "
+                    + kind.extensionPoint().getName()
+                    + ", which is no extension point; the extension points are "
                     + String.join(
                             ", ",
-                            doors.stream().map(door -> door.type().getName()).toList()));
+                            points.stream().map(point -> point.type().getName()).toList()));
         }
         if (!Modifier.isPublic(kind.type().getModifiers())) {
             throw new PluginException(where + " offers " + kind.name() + ", whose record "
@@ -182,10 +182,10 @@ final class PluginReader {
     }
 
     private static void requireOther(Kind kind, String plugin, Kind other, String otherPlugin) {
-        if (kind.door() == other.door()
+        if (kind.extensionPoint() == other.extensionPoint()
                 && (other.isCalled(kind.name()) || kind.aliases().stream().anyMatch(other::isCalled))) {
-            throw new PluginException("two kinds of " + kind.door().getSimpleName() + " are called " + kind.name()
-                    + ": of " + otherPlugin + " and of " + plugin + "; give one another name");
+            throw new PluginException("two kinds of " + kind.extensionPoint().getSimpleName() + " are called "
+                    + kind.name() + ": of " + otherPlugin + " and of " + plugin + "; give one another name");
         }
         if (kind.type() == other.type() && !kind.name().equals(other.name())) {
             throw new PluginException(

@@ -28,27 +28,6 @@ public record FinishedResponse(
         stopTexts = List.copyOf(stopTexts);
     }
 
-    /** A response without a rollout id. */
-    public FinishedResponse(
-            int[] promptTokens,
-            String environmentState,
-            Transcript response,
-            VerifiedReward verified,
-            Tokenizer tokenizer,
-            List<String> stopTexts) {
-        this(promptTokens, environmentState, response, verified, tokenizer, stopTexts, "");
-    }
-
-    /** A response without stop texts. */
-    public FinishedResponse(
-            int[] promptTokens,
-            String environmentState,
-            Transcript response,
-            VerifiedReward verified,
-            Tokenizer tokenizer) {
-        this(promptTokens, environmentState, response, verified, tokenizer, List.of());
-    }
-
     /** The response as text, up to the stop text that ended it. */
     public String text() {
         int[] own = new int[response.length()];

@@ -15,17 +15,17 @@ import java.util.stream.Stream;
  * strings, of longs or of kinds, a map from string to string, another record, or another choice. The record's
  * constructor refuses invalid values with an {@link IllegalArgumentException} whose message begins with the key.
  *
- * @param door interface of the extension point, which the record implements
+ * @param extensionPoint interface of the extension point, which the record implements
  * @param name unique for its extension point: lower-case letters, digits and {@code _}
  * @param aliases other names
  * @param defaults its default settings
  * @param meaning one sentence for the user
  */
-public record Kind(Class<?> door, String name, List<String> aliases, Record defaults, String meaning) {
+public record Kind(Class<?> extensionPoint, String name, List<String> aliases, Record defaults, String meaning) {
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9_]*");
 
     public Kind {
-        Objects.requireNonNull(door, "door");
+        Objects.requireNonNull(extensionPoint, "extensionPoint");
         Objects.requireNonNull(defaults, "defaults");
         aliases = List.copyOf(aliases);
         Stream.concat(Stream.of(name), aliases.stream())
@@ -36,9 +36,9 @@ public record Kind(Class<?> door, String name, List<String> aliases, Record defa
                             "a kind's name begins with a lower-case letter, and lower-case letters,"
                                     + " digits and '_' follow: '" + odd + "'");
                 });
-        if (!door.isInstance(defaults)) {
-            throw new IllegalArgumentException("the kind " + name + " must implement " + door.getName()
-                    + ", through whose door it comes: " + defaults.getClass().getName());
+        if (!extensionPoint.isInstance(defaults)) {
+            throw new IllegalArgumentException("the kind " + name + " must implement " + extensionPoint.getName()
+                    + "; it is a " + defaults.getClass().getName());
         }
         if (meaning.isBlank()) {
             throw new IllegalArgumentException("the kind " + name + " must say in a sentence what it is");
@@ -46,23 +46,20 @@ public record Kind(Class<?> door, String name, List<String> aliases, Record defa
     }
 
     /** A kind with one name. */
-    public static Kind of(Class<?> door, String name, Record defaults, String meaning) {
-        return new Kind(door, name, List.of(), defaults, meaning);
+    public static Kind of(Class<?> extensionPoint, String name, Record defaults, String meaning) {
+        return new Kind(extensionPoint, name, List.of(), defaults, meaning);
     }
 
-    /** Returns the same kind with further names. */
     public Kind also(String... names) {
         List<String> all = new ArrayList<>(aliases);
         all.addAll(Arrays.asList(names));
-        return new Kind(door, name, all, defaults, meaning);
+        return new Kind(extensionPoint, name, all, defaults, meaning);
     }
 
-    /** Returns its record class. */
     public Class<? extends Record> type() {
         return defaults.getClass();
     }
 
-    /** Returns whether it has this name. */
     public boolean isCalled(String other) {
         return name.equals(other) || aliases.contains(other);
     }

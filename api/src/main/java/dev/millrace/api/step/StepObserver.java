@@ -10,5 +10,5 @@ package dev.millrace.api.step;
 public interface StepObserver {
 
     /** Called after a step, which is committed when this returns. An exception discards it and stops the learner. */
-    void stepMade(MadeStep step);
+    void stepCompleted(CompletedStep step);
 }

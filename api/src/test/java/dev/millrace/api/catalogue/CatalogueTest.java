@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.millrace.api.catalogue.LoadedPlugin.Origin;
-import dev.millrace.api.catalogue.TestDoor.Bell;
+import dev.millrace.api.catalogue.TestPoint.Bell;
 import dev.millrace.api.plugin.Kind;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -25,9 +25,11 @@ class CatalogueTest {
     @Test
     void shouldHaveWhatIsBuiltInWithoutAnyPath() {
         Catalogue catalogue = Catalogue.of(List.of());
-        assertThat(catalogue.door(Bell.class)).map(Door::name).hasValue("bell");
-        assertThat(catalogue.kind(Bell.class, "ding")).map(Kind::name).hasValue("chime");
-        assertThat(catalogue.nameOf(TestDoor.Chime.class)).hasValue("chime");
+        assertThat(catalogue.extensionPoint(Bell.class))
+                .map(ExtensionPoint::name)
+                .hasValue("bell");
+        assertThat(catalogue.kinds(Bell.class)).singleElement().matches(kind -> kind.isCalled("ding"));
+        assertThat(catalogue.nameOf(TestPoint.Chime.class)).hasValue("chime");
         assertThat(catalogue.nameOf(String.class)).isEmpty();
         assertThat(catalogue.plugins())
                 .singleElement()
@@ -45,7 +47,7 @@ class CatalogueTest {
         assertThat(plugin.version()).isEqualTo("1.2");
         assertThat(plugin.place()).isEqualTo(jar.toRealPath().toString());
         assertThat(catalogue.path()).isEqualTo(plugin.place());
-        Kind gong = catalogue.kind(Bell.class, "gong").orElseThrow();
+        Kind gong = catalogue.kinds(Bell.class).get(1);
         assertThat(gong.defaults()).hasToString("Gong[size=9]");
         assertThat(catalogue.nameOf(gong.type())).hasValue("gong");
     }
@@ -56,13 +58,13 @@ class CatalogueTest {
         new PluginJar(folder)
                 .source(
                         "need.Tuned",
-                        "package need; public record Tuned(double hertz) implements dev.millrace.api.catalogue.TestDoor.Bell {}")
+                        "package need; public record Tuned(double hertz) implements dev.millrace.api.catalogue.TestPoint.Bell {}")
                 .write("plugins/b/needed.jar");
         new PluginJar(folder)
                 .source(
                         "need.Tuned",
-                        "package need; public record Tuned(double hertz) implements dev.millrace.api.catalogue.TestDoor.Bell {}")
-                .plugin("lab.Other", "b", "Kind.of(TestDoor.Bell.class, \"tuned\", new need.Tuned(440), \"Pure.\")")
+                        "package need; public record Tuned(double hertz) implements dev.millrace.api.catalogue.TestPoint.Bell {}")
+                .plugin("lab.Other", "b", "Kind.of(TestPoint.Bell.class, \"tuned\", new need.Tuned(440), \"Pure.\")")
                 .write("plugins/b/plugin.jar", "need/");
         Files.writeString(folder.resolve("plugins/README.md"), "not a jar, and nobody minds");
 
@@ -118,11 +120,11 @@ class CatalogueTest {
     @Test
     void shouldOpenNoDeviceAndNoPipeAsAJar() throws Exception {
         assertThatThrownBy(() -> Catalogue.of(List.of(Path.of("/dev/zero"))))
-                .hasMessage("/dev/zero is no regular file, so it is no plug-in; name a jar, or a folder of jars");
+                .hasMessage("/dev/zero is not a regular file, so it is no plug-in; name a jar, or a folder of jars");
         Path pipe = folder.resolve("pipe.jar");
         assumeTrue(new ProcessBuilder("mkfifo", pipe.toString()).start().waitFor() == 0);
         assertThatThrownBy(() -> Catalogue.of(List.of(folder)))
-                .hasMessageContaining("pipe.jar is no regular file, so it is no plug-in");
+                .hasMessageContaining("pipe.jar is not a regular file, so it is no plug-in");
     }
 
     @Test
@@ -152,17 +154,20 @@ class CatalogueTest {
     }
 
     @Test
-    void shouldRefuseKindsThatFitNoDoor() throws IOException {
-        Path noDoor = new PluginJar(folder)
+    void shouldRefuseKindsThatFitNoExtensionPoint() throws IOException {
+        Path noPoint = new PluginJar(folder)
                 .source("lab.Run", "package lab; public record Run() implements Runnable { public void run() {} }")
                 .plugin("lab.Lab", "our-lab", "Kind.of(Runnable.class, \"run\", new Run(), \"Runs.\")")
-                .write("no-door.jar");
-        assertThatThrownBy(() -> Catalogue.of(List.of(noDoor)))
-                .hasMessageContaining("offers run through java.lang.Runnable, which is no door; the doors are "
-                        + Bell.class.getName());
+                .write("no-point.jar");
+        assertThatThrownBy(() -> Catalogue.of(List.of(noPoint)))
+                .hasMessageContaining(
+                        "offers run through java.lang.Runnable, which is no extension point; the extension points are "
+                                + Bell.class.getName());
         Path hidden = new PluginJar(folder)
-                .source("lab.Mute", "package lab; record Mute() implements dev.millrace.api.catalogue.TestDoor.Bell {}")
-                .plugin("lab.Lab", "our-lab", "Kind.of(TestDoor.Bell.class, \"mute\", new Mute(), \"Silent.\")")
+                .source(
+                        "lab.Mute",
+                        "package lab; record Mute() implements dev.millrace.api.catalogue.TestPoint.Bell {}")
+                .plugin("lab.Lab", "our-lab", "Kind.of(TestPoint.Bell.class, \"mute\", new Mute(), \"Silent.\")")
                 .write("hidden.jar");
         assertThatThrownBy(() -> Catalogue.of(List.of(hidden))).hasMessageContaining("lab.Mute is not public");
         Path badName = bell("bad-name.jar", "our-lab", "Gong");

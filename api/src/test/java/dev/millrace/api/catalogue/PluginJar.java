@@ -32,8 +32,8 @@ final class PluginJar {
         return new PluginJar(folder)
                 .source(
                         "lab.Gong",
-                        "package lab; public record Gong(int size) implements dev.millrace.api.catalogue.TestDoor.Bell {}")
-                .plugin("lab.Lab", plugin, "Kind.of(TestDoor.Bell.class, \"" + kind + "\", new Gong(9), \"Loud.\")");
+                        "package lab; public record Gong(int size) implements dev.millrace.api.catalogue.TestPoint.Bell {}")
+                .plugin("lab.Lab", plugin, "Kind.of(TestPoint.Bell.class, \"" + kind + "\", new Gong(9), \"Loud.\")");
     }
 
     PluginJar source(String name, String text) {

@@ -43,12 +43,9 @@ import picocli.CommandLine.Spec;
 /** {@code millrace doctor advise}: which corrections a configuration needs, and which of its own cannot act. */
 @Command(
         name = "advise",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
-        description =
-                "Says from a configuration which corrections a run needs and which of its own cannot act, each with "
-                        + "the reason and the key: engine, precision, sampling, staleness, updates per batch, experts, turns. "
-                        + "Starts nothing. 'millrace doctor' judges the steps of a run that has begun.",
+        description = "Lists the corrections that a configuration needs and those that cannot act, each with reason and"
+                + " key: engine, precision, sampling, staleness, updates per batch, experts, turns. "
+                + "Starts nothing. 'millrace doctor' judges the steps of a run.",
         footer = {
             "",
             "millrace doctor advise",
@@ -93,7 +90,7 @@ public final class AdviseCommand implements Callable<Integer> {
             out.println(complete ? "No correction is missing." : "A correction is missing.");
         }
         out.flush();
-        return complete ? 0 : DoctorCommand.ILL;
+        return complete ? 0 : DoctorCommand.ATTENTION;
     }
 
     /** Verdicts on a source of off-policy data, most important first. */
@@ -115,7 +112,6 @@ public final class AdviseCommand implements Callable<Integer> {
     /**
      * One sentence about a configuration.
      *
-     * @param subject a word or two
      * @param key what to set; empty if nothing is needed, or the sentence has it
      */
     record Advice(Verdict verdict, String subject, String sentence, String key) {}
@@ -178,13 +174,13 @@ public final class AdviseCommand implements Callable<Integer> {
                 say(
                         Verdict.FINE,
                         "engine",
-                        "the generator samples in the scorer's own arithmetic (engine.kind=own, generator.precision=f32)",
+                        "the generator samples with the scorer's arithmetic (engine.kind=own, generator.precision=f32)",
                         "");
                 return;
             }
             String differs = config.engine().isRemote()
                     ? "engine.kind=" + config.engine().kind().name().toLowerCase(Locale.ROOT)
-                            + " samples with another program's arithmetic"
+                            + " samples with another engine's arithmetic"
                     : "generator.precision="
                             + config.generator().precision().name().toLowerCase(Locale.ROOT)
                             + " samples in another precision than scorer and learner, which use f32";
@@ -207,15 +203,15 @@ public final class AdviseCommand implements Callable<Integer> {
                 say(
                         Verdict.CONSIDER,
                         "staleness",
-                        lag + ", and corrected runs are published as good as synchronous ones up to " + FRESH,
+                        lag + ", and published results match synchronous runs up to " + FRESH,
                         "admission.eta=" + FRESH);
             }
             if (algorithm.mode() == Mode.RECORDED) {
                 say(
                         Verdict.CONSIDER,
                         "staleness",
-                        "algorithm.mode=recorded compares with the version that scored; no ratio sees the versions that a"
-                                + " batch then waits",
+                        "algorithm.mode=recorded compares with the version that scored; no ratio covers the"
+                                + " versions that pass while a batch waits",
                         "algorithm.mode=decoupled");
             }
         }
@@ -277,16 +273,16 @@ public final class AdviseCommand implements Callable<Integer> {
                 say(
                         Verdict.FINE,
                         "sampling",
-                        "admission.sampling." + cut + " cuts tokens off, and keep_sampling_mask compares all policies"
-                                + " over those that were left",
+                        "admission.sampling." + cut + " truncates the vocabulary, and keep_sampling_mask compares"
+                                + " all policies over the kept tokens",
                         "");
             } else {
                 say(
                         Verdict.NEEDED,
                         "sampling",
-                        "admission.sampling." + cut + " cuts tokens off, and scorer and learner compare over the whole"
-                                + " vocabulary, another distribution than the one sampled from",
-                        "admission.sampling.keep_sampling_mask=true, or no cut");
+                        "admission.sampling." + cut + " truncates the vocabulary, and scorer and learner compare"
+                                + " over the whole vocabulary, not the sampled distribution",
+                        "admission.sampling.keep_sampling_mask=true, or no truncation");
             }
         }
 
@@ -300,12 +296,12 @@ public final class AdviseCommand implements Callable<Integer> {
                 say(
                         Verdict.FINE,
                         "updates",
-                        updates + " updates a batch (algorithm.minibatches=" + algorithm.minibatches() + ", epochs="
+                        updates + " updates per batch (algorithm.minibatches=" + algorithm.minibatches() + ", epochs="
                                 + algorithm.epochs() + ") under algorithm.objective.kind="
                                 + kind(algorithm.objective()),
                         "");
             } else if (idle.isEmpty()) {
-                say(Verdict.FINE, "updates", "one update a batch needs no trust region", "");
+                say(Verdict.FINE, "updates", "one update per batch needs no trust region", "");
             }
             if (algorithm.rejection().rolloutRs().contains("seq_sum_")) {
                 say(
@@ -313,7 +309,7 @@ public final class AdviseCommand implements Callable<Integer> {
                         "rejection",
                         "algorithm.rejection.rollout_rs="
                                 + algorithm.rejection().rolloutRs()
-                                + " sums over an answer, and rejects long answers for being long",
+                                + " sums over an answer, which rejects long answers for their length",
                         "algorithm.rejection.rollout_rs=seq_mean_k1 or seq_mean_k3");
             }
         }
@@ -338,13 +334,13 @@ public final class AdviseCommand implements Callable<Integer> {
                 say(
                         Verdict.CONSIDER,
                         "experts",
-                        updates + " updates a batch move the routes far from those that sampled",
+                        updates + " updates per batch move the routes far from the sampling ones",
                         recordable ? generator : "fewer algorithm.minibatches or epochs");
             } else if (updates == 1) {
                 say(
                         eta > 0 || otherEngine ? Verdict.CONSIDER : Verdict.FINE,
                         "experts",
-                        "one update a batch needs no replay"
+                        "one update per batch needs no replay"
                                 + (eta > 0 || otherEngine
                                         ? ", but sampler and learner may route the same token differently"
                                         : ""),
@@ -355,8 +351,7 @@ public final class AdviseCommand implements Callable<Integer> {
                         bySequence ? Verdict.CONSIDER : Verdict.NEEDED,
                         "experts",
                         "algorithm.routing_replay=none: in " + updates
-                                + " updates a batch a token can change its experts,"
-                                + " which no weight corrects"
+                                + " updates per batch a token can change its experts, which no weight corrects"
                                 + (bySequence ? "; a ratio per sequence suffers less" : ""),
                         updates >= MANY_UPDATES && recordable ? generator : "algorithm.routing_replay=learner");
             }
@@ -381,7 +376,7 @@ public final class AdviseCommand implements Callable<Integer> {
                         "an answer is one turn"
                                 + (byTurn
                                         ? ", so algorithm.weights.kind=" + kind(algorithm.weights())
-                                                + " weighs what the sequence's weights do"
+                                                + " equals the sequence's weights"
                                         : ""),
                         byTurn
                                 ? "algorithm.weights.kind="
@@ -396,7 +391,7 @@ public final class AdviseCommand implements Callable<Integer> {
                         "turns",
                         "an answer can have several turns, and algorithm.weights.kind="
                                 + kind(algorithm.weights())
-                                + " lets one turn's ratio weigh all of them",
+                                + " applies one turn's ratio to all of them",
                         "algorithm.weights.kind=turn_geometric");
             } else {
                 say(

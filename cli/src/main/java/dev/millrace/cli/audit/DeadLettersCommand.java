@@ -8,7 +8,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace dead-letters}: lists refused records with reasons, and redrives them. */
 @Command(
         name = "dead-letters",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "Lists, shows and redrives the records that a run refused.",
         subcommands = {ListCommand.class, ShowCommand.class, RedriveCommand.class, CommandLine.HelpCommand.class},

@@ -27,18 +27,16 @@ import picocli.CommandLine.Spec;
 /** {@code millrace delete}: deletes a run's topics, groups and other data on a cluster. */
 @Command(
         name = "delete",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Deletes a run from a Kafka cluster: its topics, consumer groups, settings of groups and schema "
-                + "subjects. Without --yes it prints them and deletes nothing. Refused while a role is alive. Also "
-                + "deletes the remains of a run whose topics were deleted by hand. Says what stays: Kafka has no "
-                + "request that deletes a transactional id.",
+                + "subjects. Without --yes it prints them and deletes nothing. Refused while a role is alive. Also"
+                + " deletes the remains of a run whose topics were deleted by hand. Lists what remains: Kafka"
+                + " cannot delete transactional ids.",
         footer = {
             "",
             "millrace delete --bootstrap-servers kafka:9092 --run my-run",
             "millrace delete --bootstrap-servers kafka:9092 --run my-run --yes",
             "",
-            "Exit codes: 0 it was printed, or deleted; 5 there is nothing of the run; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 printed or deleted; 5 nothing of the run found; 1 a failure; 2 a mistake in the command line."
         })
 public final class DeleteCommand implements Callable<Integer> {
     @Mixin
@@ -55,7 +53,7 @@ public final class DeleteCommand implements Callable<Integer> {
         MillraceConfig whereabouts = run.whereabouts();
         if (whereabouts.run().embedded()) {
             throw new ConfigException("the run in " + run.folder()
-                    + " has nothing outside its folder, where its broker is too; remove the folder instead");
+                    + " is entirely in its folder, broker included; remove the folder instead");
         }
         RunTopics topics = whereabouts.run().topics();
         try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
@@ -66,10 +64,10 @@ public final class DeleteCommand implements Callable<Integer> {
                 run.require(RoleRights.DELETE);
                 Holdings deleted = cluster.delete(topics);
                 tell(out, deleted, "deleted ");
-                tellWhatStays(out, found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());
+                printRemains(out, found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());
             } else {
                 tell(out, found.holdings(), "");
-                tellWhatStays(out, found, stays(found.holdings()), cluster.transactionalIdsKeptMs());
+                printRemains(out, found, stays(found.holdings()), cluster.transactionalIdsKeptMs());
                 say(
                         out,
                         found.signs().isEmpty()
@@ -91,7 +89,7 @@ public final class DeleteCommand implements Callable<Integer> {
         RunTopics topics = whereabouts.run().topics();
         ClusterRun found = cluster.at(topics);
         if (found.holdings().isEmpty()) {
-            throw new NotFoundException("there is nothing of a run under the topic prefix '" + topics.prefix()
+            throw new NotFoundException("no topic, group or subject of a run under the topic prefix '" + topics.prefix()
                     + "' that this client may see; 'millrace runs' lists the runs of a cluster");
         }
         requireIts(found, whereabouts.run().id());
@@ -128,9 +126,9 @@ public final class DeleteCommand implements Callable<Integer> {
         list(out, done + holdings.subjects().size() + " schema subjects", holdings.subjects());
     }
 
-    private static void tellWhatStays(PrintWriter out, ClusterRun run, Holdings left, OptionalLong keptMs) {
+    private static void printRemains(PrintWriter out, ClusterRun run, Holdings left, OptionalLong keptMs) {
         for (Collection<String> gone : List.of(left.topics(), left.groups(), left.subjects())) {
-            list(out, "still there: " + gone.size() + ", created again meanwhile", gone);
+            list(out, "still there: " + gone.size() + ", recreated meanwhile", gone);
         }
         list(
                 out,
@@ -140,7 +138,7 @@ public final class DeleteCommand implements Callable<Integer> {
                                 : "some time")
                         + " after its last use (transactional.id.expiration.ms of the brokers)",
                 left.transactionalIds());
-        list(out, "stays: " + left.others().size() + " names under the prefix that no role makes", left.others());
+        list(out, "stays: " + left.others().size() + " names under the prefix that no role creates", left.others());
         stores(run).forEach(store -> list(out, "stays: weights in", List.of(store)));
         say(out, "Also stay: ACLs and quotas, folders of roles, archives, and the ids of schemas.");
     }

@@ -39,6 +39,7 @@ import dev.millrace.runtime.report.Treatment;
 import dev.millrace.runtime.report.TreatmentReport;
 import dev.millrace.runtime.train.ConsumerLag;
 import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -69,8 +70,6 @@ import picocli.CommandLine.Spec;
 @Command(
         name = "doctor",
         subcommands = {AdviseCommand.class, MismatchCommand.class, PreflightCommand.class},
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Diagnoses a run from its topics, most important finding first: ledger, gap between sampler "
                 + "and learner, progress, serving, refusals, drops, masks, last steps. Tries the smallest fix, "
                 + "a patch of algorithm:, on the last batches and reports the result. Changes nothing in the "
@@ -85,11 +84,11 @@ import picocli.CommandLine.Spec;
             "millrace doctor preflight --config my.yaml",
             "millrace doctor advise --config my.yaml",
             "",
-            "Exit codes: 0 nothing is broken or sick; 4 something is; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 nothing is broken or critical; 4 something is; 1 a failure; 2 a mistake in the command line."
         })
 public final class DoctorCommand implements Callable<Integer> {
-    /** Exit status if something is broken or unhealthy. */
-    static final int ILL = 4;
+    /** Exit status if something is broken or critical. */
+    static final int ATTENTION = 4;
 
     private static final Duration PATIENCE = Duration.ofSeconds(30);
 
@@ -181,11 +180,11 @@ public final class DoctorCommand implements Callable<Integer> {
         if (report != null) {
             found.write(report, ReportOrigin.here(TypedCommand.of(spec), null));
             if (!json) {
-                out.println("all of it is in " + report + ": " + String.join(", ", DoctorsReport.FILES));
+                out.println("results are in " + report + ": " + String.join(", ", DoctorsReport.FILES));
             }
         }
         out.flush();
-        return found.isIll() ? ILL : 0;
+        return found.needsAttention() ? ATTENTION : 0;
     }
 
     /** No lags for an ended run's files, which have no consumers. */
@@ -195,7 +194,7 @@ public final class DoctorCommand implements Callable<Integer> {
         }
         LogConnection connection = log.get();
         Map<String, String> groups = new LinkedHashMap<>();
-        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+        for (String role : RunTopics.CONSUMERS) {
             groups.put(connection.group(role), role);
         }
         try (Admin admin = Admin.create(connection.as("doctor").admin())) {
@@ -203,7 +202,7 @@ public final class DoctorCommand implements Callable<Integer> {
         } catch (ExecutionException | TimeoutException e) {
             throw new RefusedRequestException(
                     e.getCause() instanceof AuthorizationException
-                            ? "cannot tell how far the run's consumer groups are: "
+                            ? "cannot read the lag of the run's consumer groups: "
                                     + Right.under(
                                                     ResourceType.GROUP,
                                                     connection.topics().prefix(),
@@ -211,7 +210,7 @@ public final class DoctorCommand implements Callable<Integer> {
                                             .lacking(String.valueOf(connection
                                                     .clientProperties()
                                                     .get("bootstrap.servers")))
-                            : "the cluster does not say how far the run's consumer groups are: "
+                            : "the cluster does not report the lag of the run's consumer groups: "
                                     + (e.getCause() == null
                                             ? "no answer in time"
                                             : e.getCause().getMessage()),
@@ -223,7 +222,7 @@ public final class DoctorCommand implements Callable<Integer> {
     static final class ArchiveExamination {
         private long steps;
         private @Nullable Diagnosis last;
-        private long firstIll = -1;
+        private long firstUnhealthy = -1;
 
         private final MillraceConfig config;
         private final ArchivedRun archive;
@@ -251,13 +250,12 @@ public final class DoctorCommand implements Callable<Integer> {
             steps++;
             step.diagnoses().get(0).ifPresent(diagnosis -> {
                 last = diagnosis;
-                if (firstIll < 0 && diagnosis.cause() != Cause.NONE) {
-                    firstIll = step.batch().id();
+                if (firstUnhealthy < 0 && diagnosis.cause() != Cause.NONE) {
+                    firstUnhealthy = step.batch().id();
                 }
             });
         }
 
-        /** The run's configuration. */
         MillraceConfig config() {
             return config;
         }
@@ -283,16 +281,16 @@ public final class DoctorCommand implements Callable<Integer> {
             } else {
                 diagnosis().ifPresent(diagnosis -> findings.addAll(Doctor.offPolicy(diagnosis)));
             }
-            if (firstIll >= 0) {
-                findings.add(new Finding(
-                        Weight.NOTE, "off policy", "something is wrong for the first time at batch " + firstIll, ""));
+            if (firstUnhealthy >= 0) {
+                findings.add(
+                        new Finding(Weight.NOTE, "off policy", "first unhealthy step at batch " + firstUnhealthy, ""));
             }
             findings.add(new Finding(
                     Weight.NOTE,
                     "archive",
                     archive.missing()
-                            .map(why -> "ledger and steps are not looked at: " + why)
-                            .orElse("serving, versions and evaluations are not looked at"),
+                            .map(why -> "ledger and steps are not checked: " + why)
+                            .orElse("serving, versions and evaluations are not checked"),
                     ""));
             return findings;
         }
@@ -301,7 +299,6 @@ public final class DoctorCommand implements Callable<Integer> {
     /**
      * The doctor's report in a terminal, as JSON and as a page.
      *
-     * @param view the command that shows the run
      * @param treatment effect of the smallest fix; empty if nothing was tried
      */
     record DoctorsReport(
@@ -309,9 +306,9 @@ public final class DoctorCommand implements Callable<Integer> {
         /** Files of {@link #write}, the page first. */
         static final List<String> FILES = List.of("report.html", "report.json");
 
-        /** Returns whether something is broken or unhealthy. */
-        boolean isIll() {
-            return findings.stream().anyMatch(finding -> finding.weight().compareTo(Weight.SICK) <= 0);
+        /** Returns whether something is broken or critical. */
+        boolean needsAttention() {
+            return findings.stream().anyMatch(finding -> finding.weight().compareTo(Weight.CRITICAL) <= 0);
         }
 
         List<String> lines() {
@@ -335,7 +332,7 @@ public final class DoctorCommand implements Callable<Integer> {
                 }
             });
             lines.add("");
-            lines.add(isIll() ? "The run needs attention." : "Nothing is broken or sick.");
+            lines.add(needsAttention() ? "The run needs attention." : "Nothing is broken or critical.");
             return lines;
         }
 
@@ -348,7 +345,7 @@ public final class DoctorCommand implements Callable<Integer> {
                     .createObjectNode()
                     .put("run_id", of.runId())
                     .put("epoch", of.epoch())
-                    .put("ill", isIll());
+                    .put("needs_attention", needsAttention());
             var array = tree.putArray("findings");
             findings.forEach(finding -> array.addObject()
                     .put("weight", label(finding))
@@ -379,20 +376,20 @@ public final class DoctorCommand implements Callable<Integer> {
                                             .filter(finding -> finding.weight() != Weight.NOTE)
                                             .findFirst()
                                             .map(finding -> finding.subject() + ": " + finding.sentence())
-                                            .orElse("nothing is broken or sick"),
-                                    isIll()
+                                            .orElse("nothing is broken or critical"),
+                                    needsAttention()
                                             ? Health.ILL
-                                            : findings.stream().anyMatch(finding -> finding.weight() == Weight.WEAK)
+                                            : findings.stream().anyMatch(finding -> finding.weight() == Weight.WARNING)
                                                     ? Health.LOOK
                                                     : Health.OK)
-                            .sure("by the rules of the doctor, over what is recorded"))
+                            .sure("by the doctor's rules over the recorded data"))
                     .with(Section.of("Findings")
                             .with(Table.of(
                                     "",
                                     List.of(
                                             Column.text("weight", DoctorsReport::label),
                                             Column.text("about", Finding::subject),
-                                            Column.text("what is so", Finding::sentence),
+                                            Column.text("finding", Finding::sentence),
                                             Column.text("what to do", Finding::advice)),
                                     findings)));
             return treatment

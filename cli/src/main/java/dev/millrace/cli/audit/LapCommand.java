@@ -24,18 +24,15 @@ import picocli.CommandLine.Spec;
 /** {@code millrace lap}: breaks down the time from a prompt to the weights trained on it. */
 @Command(
         name = "lap",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Shows where a run's batches wait, from the release of a prompt until a generator serves the "
-                + "version trained on it, hop by hop. Of each batch it is the way of the rollout that was "
-                + "joined last. The times are those in the records; beside them stands what a step costs, "
-                + "by the meters of 'train'.",
+                + "version trained on it, hop by hop. Follows the last joined rollout of each batch. Times come"
+                + " from the records, the cost of a step from the meters of 'train'.",
         footer = {
             "",
             "millrace lap --run-dir runs/<run id>",
             "millrace lap --bootstrap-servers kafka:9092 --run my-run --steps 1000 --json",
             "",
-            "Exit codes: 0 there are laps; 5 there are none; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 laps found; 5 none; 1 a failure; 2 a mistake in the command line."
         })
 public final class LapCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -50,7 +47,7 @@ public final class LapCommand implements Callable<Integer> {
             description = "Number of last steps (default ${DEFAULT-VALUE}).")
     private int steps;
 
-    @Option(names = "--json", description = "Print JSON, every lap by itself.")
+    @Option(names = "--json", description = "Print JSON, one entry per lap.")
     private boolean json;
 
     @Spec
@@ -66,8 +63,8 @@ public final class LapCommand implements Callable<Integer> {
             Laps laps = Laps.read(audited.records(), steps, PATIENCE);
             if (laps.laps().isEmpty()) {
                 throw new NotFoundException(
-                        "the run has no step whose records are all there, from its prompt to a generator"
-                                + " that serves its version; steps that lack one: " + laps.incomplete());
+                        "the run has no step with all records from its prompt to a generator that serves its"
+                                + " version; incomplete steps: " + laps.incomplete());
             }
             Optional<StepWork> work = Optional.ofNullable(run.folder()).flatMap(WorkFile::read);
             if (json) {

@@ -28,8 +28,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace ledger}: accounts for every rollout of a run from its topics. */
 @Command(
         name = "ledger",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Accounts for every rollout of a run from its topics, by policy version and in total: "
                 + "generated = trained + masked + dropped + dead-lettered + in flight, plus superseded by a "
                 + "rollback. Works during and after the run. A rollout counts under the newest version that "
@@ -93,7 +91,7 @@ public final class LedgerCommand implements Callable<Integer> {
 
     private VersionRange versions() {
         if (only != null && (from != null || to != null)) {
-            throw new ConfigException("--policy-version " + only + " and a range contradict each other; leave one out");
+            throw new ConfigException("--policy-version " + only + " and a range exclude each other; leave one out");
         }
         if (only != null) {
             return new VersionRange(only, only);
@@ -160,7 +158,7 @@ public final class LedgerCommand implements Callable<Integer> {
                     .put("waiting_for_score", tally.unfinished().waitingForScore())
                     .put("waiting_for_batch", tally.unfinished().waitingForBatch())
                     .put("waiting_for_step", tally.unfinished().waitingForStep());
-            json.put("untold", tally.unfinished().untold())
+            json.put("expired", tally.unfinished().expired())
                     .put("superseded", tally.unfinished().superseded());
         }
 

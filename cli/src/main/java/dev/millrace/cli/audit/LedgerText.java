@@ -36,7 +36,7 @@ final class LedgerText {
             Column.count("refused", row -> row.tally().deadLetteredInAll()),
             Column.count(
                     "in flight",
-                    row -> row.tally().inFlight() + row.tally().unfinished().untold()));
+                    row -> row.tally().inFlight() + row.tally().unfinished().expired()));
     private static final Column<Row> SUPERSEDED =
             Column.count("superseded", row -> row.tally().unfinished().superseded());
 
@@ -76,7 +76,7 @@ final class LedgerText {
                 detail(
                         lines,
                         "",
-                        (waiting.rolloutId().isEmpty() ? "a record that cannot be read" : waiting.rolloutId())
+                        (waiting.rolloutId().isEmpty() ? "an unreadable record" : waiting.rolloutId())
                                 + " has waited for " + waiting.stage() + " for "
                                 + Lines.duration(nowMs - waiting.sinceMs()),
                         1);
@@ -85,20 +85,18 @@ final class LedgerText {
                     lines,
                     "redriven",
                     String.format(
-                            Locale.ROOT,
-                            "%,d refused rollouts, which count as what became of them since",
-                            balance.redriven()),
+                            Locale.ROOT, "%,d refused rollouts, counted under their later state", balance.redriven()),
                     balance.redriven());
             detail(
                     lines,
                     "copies",
-                    "records that are there once more, and count once: "
+                    "duplicate records, each counted once: "
                             + reasons(balance.unmatched().copies()),
                     balance.unmatched().copies().size());
             detail(
                     lines,
                     "strays",
-                    "records that name no place of the topic, and count for nothing: "
+                    "records that name no offset of the topic, not counted: "
                             + reasons(balance.unmatched().strays()),
                     balance.unmatched().strays().size());
             detail(
@@ -111,13 +109,13 @@ final class LedgerText {
         detail(
                 lines,
                 "superseded",
-                "in flight in an older epoch when the next began",
+                "in flight in an older epoch when the next one started",
                 all.unfinished().superseded());
         detail(
                 lines,
-                "untold",
-                "their decisions are deleted, or were never made",
-                all.unfinished().untold());
+                "expired",
+                "retention deleted their decisions, or there were none",
+                all.unfinished().expired());
         balance.gaps().forEach(gap -> detail(lines, "deleted", gap, 1));
         lines.add("");
         verdict(lines);
@@ -146,10 +144,10 @@ final class LedgerText {
                                 Locale.ROOT,
                                 " + %,d superseded",
                                 all.unfinished().superseded()),
-                all.unfinished().untold() == 0
+                all.unfinished().expired() == 0
                         ? ""
                         : String.format(
-                                Locale.ROOT, " + %,d untold", all.unfinished().untold()));
+                                Locale.ROOT, " + %,d expired", all.unfinished().expired()));
     }
 
     private void verdict(List<String> lines) {
@@ -166,7 +164,7 @@ final class LedgerText {
                         ? ", the first " + balance.contradictions().size() + ":"
                         : ":"));
         balance.contradictions().forEach(sentence -> lines.addAll(Lines.wrapped("  ", sentence)));
-        lines.add("'millrace trace ID --whole' shows everything that is on the log about a rollout.");
+        lines.add("'millrace trace ID --whole' shows every record of a rollout.");
     }
 
     private static void detail(List<String> lines, String label, String text, long count) {

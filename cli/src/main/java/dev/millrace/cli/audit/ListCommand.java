@@ -25,8 +25,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace dead-letters list}. */
 @Command(
         name = "list",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Lists refused records, oldest first: reason, field, source, time and sentence.",
         footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
 final class ListCommand implements Callable<Integer> {

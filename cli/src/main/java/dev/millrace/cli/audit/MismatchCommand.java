@@ -43,8 +43,6 @@ import picocli.CommandLine.Spec;
  */
 @Command(
         name = "mismatch",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Samples sequences with the generator's engine in each precision and scores them with the "
                 + "scorer's under the same weights: the gap between behavior and old log-probs without "
                 + "staleness. For a mixture of experts also with replayed routing. The model is a directory or "
@@ -97,7 +95,7 @@ public final class MismatchCommand implements Callable<Integer> {
     @Option(names = "--tokens", paramLabel = "N", description = "Sampled tokens of each sequence (default: 64).")
     private int tokens = 64;
 
-    @Option(names = "--rounds", paramLabel = "N", description = "How often (default: 4).")
+    @Option(names = "--rounds", paramLabel = "N", description = "Rounds (default: 4).")
     private int rounds = 4;
 
     @Mixin
@@ -109,7 +107,7 @@ public final class MismatchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         if ((model == null) == !run.isGiven()) {
-            throw new ConfigException("what to measure is a model directory or a run: give either --model DIR,"
+            throw new ConfigException("give a model directory or a run: either --model DIR,"
                     + " or --run-dir DIR, or --bootstrap-servers HOST:PORT with --run ID");
         }
         Engine engine;
@@ -150,7 +148,7 @@ public final class MismatchCommand implements Callable<Integer> {
         }
         if (plan.length() > shape.maxPositions()) {
             throw new RefusedRequestException("--prompt-tokens and --tokens make sequences of " + plan.length()
-                    + " tokens, and the model has " + shape.maxPositions() + " positions; take fewer");
+                    + " tokens, and the model has " + shape.maxPositions() + " positions; give fewer");
         }
         return plan;
     }
@@ -176,7 +174,7 @@ public final class MismatchCommand implements Callable<Integer> {
     private int tell(String title, List<Mismatch> found) {
         PrintWriter out = spec.commandLine().getOut();
         Report report = Report.of(title, List.of())
-                .with(Section.of("Drawn by the generator's engine, scored by the scorer's")
+                .with(Section.of("Sampled by the generator's engine, scored by the scorer's")
                         .with(Table.of("", columns(found), found)));
         out.println(title);
         ReportText.lines(report).forEach(out::println);
@@ -184,8 +182,8 @@ public final class MismatchCommand implements Callable<Integer> {
                         "",
                         String.format(
                                 Locale.ROOT,
-                                "Each over %,d tokens on %s. A bound below the mean difference (admission.quarantine.max_difference)"
-                                        + " would take such a generator for a liar.",
+                                "Each over %,d tokens on %s. A bound below the mean difference"
+                                        + " (admission.quarantine.max_difference) would quarantine such a generator.",
                                 found.get(0).tokens(),
                                 device))
                 .forEach(out::println);

@@ -24,8 +24,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace doctor preflight}: checks what a run needs before it starts. */
 @Command(
         name = "preflight",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Checks a configuration before a run: device, model, memory, data, tokenizer, algorithm, "
                 + "registry; on a cluster also the rights of 'millrace acls', topic creation under the prefix, a "
                 + "transaction with offsets, the largest record, clock and reading. Deletes its test topic.",
@@ -36,7 +34,7 @@ import picocli.CommandLine.Spec;
             "millrace doctor preflight --config my.yaml --bootstrap-servers kafka:9092 --set run.id=my-run",
             "millrace doctor preflight --config scorer.yaml --bootstrap-servers kafka:9092 --set run.id=my-run --role scorer",
             "",
-            "Exit codes: 0 a run can begin; 4 something that it needs is missing; 1 a failure; 2 a mistake in the configuration."
+            "Exit codes: 0 a run can start; 4 a requirement is missing; 1 a failure; 2 a mistake in the configuration."
         })
 public final class PreflightCommand implements Callable<Integer> {
     @Mixin
@@ -74,10 +72,10 @@ public final class PreflightCommand implements Callable<Integer> {
                             check.outcome().name().toLowerCase(Locale.ROOT), check.subject() + ": " + check.sentence())
                     .forEach(out::println));
             out.println();
-            out.println(ready ? "A run can begin." : "A run cannot begin like this.");
+            out.println(ready ? "A run can start." : "A run cannot start with this configuration.");
         }
         out.flush();
-        return ready ? 0 : DoctorCommand.ILL;
+        return ready ? 0 : DoctorCommand.ATTENTION;
     }
 
     private static void print(List<PreflightCheck> checks, boolean ready, PrintWriter out) {

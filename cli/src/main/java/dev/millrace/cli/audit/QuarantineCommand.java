@@ -22,7 +22,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace quarantine}: lists the generators whose records a run refuses, and readmits them. */
 @Command(
         name = "quarantine",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "Lists and lifts quarantines of generators.",
         subcommands = {
@@ -47,8 +46,6 @@ public final class QuarantineCommand implements Runnable {
     /** {@code millrace quarantine list}. */
     @Command(
             name = "list",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description = "Lists the generators in quarantine with time, reason and the lifting command.")
     static final class ListQuarantines implements Callable<Integer> {
         @Mixin
@@ -68,7 +65,7 @@ public final class QuarantineCommand implements Runnable {
                 Quarantines quarantines = Quarantines.of(audited.connection());
                 quarantines.open();
                 try (quarantines) {
-                    standing = quarantines.standing().values();
+                    standing = quarantines.active().values();
                 }
                 if (json) {
                     out.println(json(standing).toPrettyString());
@@ -116,8 +113,6 @@ public final class QuarantineCommand implements Runnable {
     /** {@code millrace quarantine lift}. */
     @Command(
             name = "lift",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description = "Lifts a generator's quarantine: its records count again, and a Millrace generator takes "
                     + "prompts again. Records refused in between stay dead letters; other generators have their "
                     + "samples. Unread older records count too: if they quarantine it again, lift it again.")
@@ -138,7 +133,7 @@ public final class QuarantineCommand implements Runnable {
             try (AuditedRun audited = run.open()) {
                 if (!Quarantines.lift(audited.connection(), generatorId)) {
                     throw new ConfigException("generator '" + generatorId + "' is not in quarantine; "
-                            + audited.connection().command("quarantine list") + " says who is");
+                            + audited.connection().command("quarantine list") + " lists the quarantined");
                 }
                 out.println("The quarantine of generator " + generatorId + " is lifted.");
                 out.flush();

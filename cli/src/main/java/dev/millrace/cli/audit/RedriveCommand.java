@@ -24,9 +24,7 @@ import picocli.CommandLine.Spec;
 /** {@code millrace dead-letters redrive}. */
 @Command(
         name = "redrive",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
-        description = "Puts refused records back on their topics unchanged: key, value, headers, time. Redrives "
+        description = "Writes refused records back to their topics unchanged: key, value, headers, time. Redrives "
                 + "each once, in one transaction with a mark. A record that is still invalid is refused again.",
         footer = {
             "",
@@ -77,11 +75,10 @@ final class RedriveCommand implements Callable<Integer> {
     public Integer call() {
         boolean chosen = !names.isEmpty() || !reason.isEmpty() || !source.isEmpty();
         if (!chosen && !all) {
-            throw new ConfigException(
-                    "nothing says which letters; name them, or give --reason R, --source TOPIC or --all");
+            throw new ConfigException("no records chosen; name them, or give --reason R, --source TOPIC or --all");
         }
         if (chosen && all) {
-            throw new ConfigException("--all and a choice contradict each other; leave one out");
+            throw new ConfigException("--all and a choice exclude each other; leave one out");
         }
         if (!dryRun) {
             run.require(RoleRights.REDRIVE);
@@ -95,12 +92,12 @@ final class RedriveCommand implements Callable<Integer> {
             if (done.redriven().isEmpty() && done.refused().isEmpty()) {
                 throw new NotFoundException("there is no such dead letter in run "
                         + audited.connection().run().runId()
-                        + "; 'millrace dead-letters list' prints those that there are");
+                        + "; 'millrace dead-letters list' prints them");
             }
             print(done, prefix, out);
             out.flush();
             boolean onlyDoneBefore =
-                    all && done.refused().values().stream().allMatch(why -> why.startsWith("it was redriven already"));
+                    all && done.refused().values().stream().allMatch(why -> why.startsWith("it was already redriven"));
             return done.refused().isEmpty() || onlyDoneBefore ? 0 : NOT_ALL;
         }
     }

@@ -32,10 +32,8 @@ import picocli.CommandLine.Spec;
 /** {@code millrace repair}: lists inconsistencies of a run's log with repairs and their costs, and applies one. */
 @Command(
         name = "repair",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
-        description = "Reports inconsistencies of a run's log and the ways out, with their cost in "
-                + "trajectory-seconds: the time to sample what would be lost. Compares claim and cluster, "
+        description = "Reports inconsistencies of a run's log and the repairs, with their cost in"
+                + " trajectory-seconds: the time to resample what would be lost. Compares claim and cluster, "
                 + "versions and training log, batches, committed offsets and topics, and finds open "
                 + "transactions. Writes nothing without --do.",
         footer = {
@@ -57,7 +55,7 @@ public final class RepairCommand implements Callable<Integer> {
     @Option(
             names = "--do",
             paramLabel = "WAY",
-            description = "Way out: wait (does nothing), skip-batch, move-offset, abort-transaction or new-epoch. "
+            description = "Repair: wait (does nothing), skip-batch, move-offset, abort-transaction or new-epoch. "
                     + "Refused if not offered.")
     private @Nullable String way;
 
@@ -83,7 +81,7 @@ public final class RepairCommand implements Callable<Integer> {
                             PATIENCE)
                     .examine(Kind.ABORT_TRANSACTION.word().equals(way) ? Duration.ZERO : OPEN_FOR);
             if (examined.inconsistencies().isEmpty()) {
-                say(out, "", "The log agrees with itself; there is nothing to repair.");
+                say(out, "", "The log is consistent; nothing to repair.");
                 out.flush();
                 return 0;
             }
@@ -104,10 +102,10 @@ public final class RepairCommand implements Callable<Integer> {
         Kind kind = Arrays.stream(Kind.values())
                 .filter(each -> each.word().equals(word))
                 .findFirst()
-                .orElseThrow(() -> new RefusedRequestException("--do " + word + " is no way out; the ways are "
+                .orElseThrow(() -> new RefusedRequestException("--do " + word + " is not a repair; expected one of "
                         + Arrays.stream(Kind.values()).map(Kind::word).collect(Collectors.joining(", "))));
         if (!examined.offers(kind)) {
-            throw new RefusedRequestException("--do " + word + " helps with nothing that was found; offered are: "
+            throw new RefusedRequestException("--do " + word + " fixes none of the findings; offered: "
                     + examined.ways()
                             .map(offered -> offered.kind().word())
                             .distinct()
@@ -126,28 +124,28 @@ public final class RepairCommand implements Callable<Integer> {
             }
         }
         if (found.ways().isEmpty()) {
-            say(out, "  ", "there is no way out on this log");
+            say(out, "  ", "no repair is possible on this log");
         }
     }
 
     private static String cost(OptionalDouble seconds) {
         return seconds.isEmpty()
-                ? "cost not known"
+                ? "cost unknown"
                 : String.format(Locale.ROOT, "costs %,.1f trajectory-seconds", seconds.getAsDouble());
     }
 
     private void act(PrintWriter out, AuditedRun audited, Examined examined, Kind kind) {
         Repair repair = new Repair(audited.connection(), audited.config().weights(), PATIENCE, Clock.systemUTC());
         switch (kind) {
-            case WAIT -> say(out, "  ", "nothing was done");
+            case WAIT -> say(out, "  ", "nothing changed");
             case SKIP_BATCH -> {
                 int rollouts = repair.skipBatches(examined);
                 say(
                         out,
                         "  ",
-                        "gave up " + examined.lostBatches().size() + " batches, "
+                        "skipped " + examined.lostBatches().size() + " batches, "
                                 + examined.lostBatches() + "; " + rollouts
-                                + " rollouts of them have left as batch-lost, and as many are released again");
+                                + " of their rollouts were dropped as batch-lost, and as many are released again");
             }
             case MOVE_OFFSET -> say(out, "  ", repair.moveOffsets(examined) + " committed offsets were moved");
             case ABORT_TRANSACTION ->

@@ -21,8 +21,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace rollback}: starts a new epoch of a run from one of its versions. */
 @Command(
         name = "rollback",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Rolls a run back to a version: a new epoch starts with that version's weights, optimizer "
                 + "state and controls, bit for bit. Deletes nothing; later versions stay on the log, rollouts "
                 + "in flight are superseded. Fences running roles; restarted, they join the new epoch. The same "
@@ -83,7 +81,7 @@ public final class RollbackCommand implements Callable<Integer> {
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new RefusedRequestException(
                     "the run cannot go back to version " + version + ": " + e.getMessage()
-                            + "; give --to-version one whose weights and optimiser's state are kept",
+                            + "; give --to-version a version whose weights and optimiser's state are kept",
                     e);
         } catch (RollbackException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);

@@ -74,7 +74,6 @@ public final class RunOptions {
 
     private RoleRights account = RoleRights.READER;
 
-    /** Returns whether the options name a run. */
     public boolean isGiven() {
         return runDirectory != null || bootstrapServers != null || run != null || topicPrefix != null;
     }
@@ -121,7 +120,6 @@ public final class RunOptions {
                 .collect(Collectors.joining(" "));
     }
 
-    /** Opens the log of the selected run. */
     public AuditedRun open() {
         return open(true);
     }
@@ -153,7 +151,7 @@ public final class RunOptions {
      */
     MillraceConfig whereabouts() {
         if (runDirectory != null && (bootstrapServers != null || file != null)) {
-            throw new ConfigException("--run-dir says all of it; leave out "
+            throw new ConfigException("--run-dir names the run; leave out "
                     + (file != null ? "--config" : "--bootstrap-servers") + ", or --run-dir");
         }
         if (runDirectory != null && !RunDirectory.holdsRun(runDirectory)) {
@@ -162,12 +160,12 @@ public final class RunOptions {
         }
         MillraceConfig whereabouts = over(ConfigTree.empty()).whereabouts();
         if (runDirectory == null && whereabouts.run().embedded()) {
-            throw new ConfigException("nothing says where the run is; give --run-dir DIR for a run in a folder,"
-                    + " or --bootstrap-servers HOST:PORT with --run ID for one on a cluster");
+            throw new ConfigException("no run given; give --run-dir DIR for a run in a folder, or"
+                    + " --bootstrap-servers HOST:PORT with --run ID for one on a cluster");
         }
         if (whereabouts.run().id().isEmpty() && whereabouts.run().topicPrefix().isEmpty()) {
             throw new ConfigException(
-                    "nothing says which run on " + whereabouts.run().bootstrapServers()
+                    "no run given on " + whereabouts.run().bootstrapServers()
                             + "; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
         }
         return whereabouts;
@@ -218,7 +216,6 @@ public final class RunOptions {
         return layers.whereabouts().http();
     }
 
-    /** Client settings of the cluster. */
     static Map<String, Object> client(MillraceConfig whereabouts) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", whereabouts.run().bootstrapServers());

@@ -24,12 +24,11 @@ final class RunOrArchive {
     Optional<Path> archive() {
         if (archive != null && run.isGiven()) {
             throw new ConfigException(
-                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         return Optional.ofNullable(archive);
     }
 
-    /** Opens the run or archive to read its records. */
     AuditedRun read() {
         return archive().isPresent() ? AuditedRun.inArchive(archive, run.file()) : run.read();
     }

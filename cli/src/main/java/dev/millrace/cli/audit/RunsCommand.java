@@ -37,8 +37,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace runs}: the runs of a cluster, or those under a folder. */
 @Command(
         name = "runs",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Lists the runs of a Kafka cluster, or those under a folder: state, newest version, time of the "
                 + "newest record, topics and bytes. --run limits the list to one run and says why it counts as "
                 + "running. On a cluster a run is running while a group of it has members, a transaction is open or "
@@ -72,7 +70,6 @@ public final class RunsCommand implements Callable<Integer> {
      * A run.
      *
      * @param where folder, or topic prefix
-     * @param notes evidence for the state
      */
     private record Row(
             String id,
@@ -147,7 +144,7 @@ public final class RunsCommand implements Callable<Integer> {
     private List<Row> inFolder() {
         if (run.folder() == null && !Files.isDirectory(runs)) {
             throw new ConfigException("there is no folder " + runs
-                    + " with runs to list; name one with --runs DIR, or a cluster with --bootstrap-servers HOST:PORT");
+                    + " with runs; name one with --runs DIR, or a cluster with --bootstrap-servers HOST:PORT");
         }
         Stream<RunSource> sources = run.folder() != null
                 ? Stream.of(new RunSource.Folder(run.folder()))
@@ -207,7 +204,7 @@ public final class RunsCommand implements Callable<Integer> {
                     writtenMs == 0 ? null : writtenMs,
                     new Held(topics, bytes));
         } catch (IOException e) {
-            throw new UncheckedIOException("cannot look at the files of " + folder + ": " + e.getMessage(), e);
+            throw new UncheckedIOException("cannot read the files of " + folder + ": " + e.getMessage(), e);
         }
     }
 

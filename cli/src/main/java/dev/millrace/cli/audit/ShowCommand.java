@@ -34,8 +34,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace dead-letters show}. */
 @Command(
         name = "show",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Shows one refused record: reason, headers and content, in hexadecimal if it cannot be decoded.",
         footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
 final class ShowCommand implements Callable<Integer> {
@@ -65,7 +63,7 @@ final class ShowCommand implements Callable<Integer> {
             if (found.isEmpty()) {
                 throw new NotFoundException("there is no dead letter " + name + " in run "
                         + records.run().runId()
-                        + "; 'millrace dead-letters list' prints the numbers of those that there are");
+                        + "; 'millrace dead-letters list' prints the numbers");
             }
             for (Opened opened : found) {
                 Optional<SpecificRecord> record = decoded(records, opened);

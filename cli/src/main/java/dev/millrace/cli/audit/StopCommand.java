@@ -32,8 +32,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace stop}: stops a run's processes in order and waits for them. */
 @Command(
         name = "stop",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Stops the processes of a run in order, as Ctrl-C does, and waits until they have ended. In a "
                 + "folder it sends SIGTERM to the process that trains there. On a cluster it writes a request on the "
                 + "topic of the run's claim, which every Millrace role follows, and waits until none is seen: no group "
@@ -75,7 +73,7 @@ public final class StopCommand implements Callable<Integer> {
         say("process " + process.pid() + ", which trains in " + folder + ", was asked to stop");
         if (!await(limit, LOOK_MS, () -> !process.isAlive() && !RunDirectory.isRunning(folder))) {
             throw new RefusedRequestException("process " + process.pid() + " still runs after " + limit.toSeconds()
-                    + " s; repeat the command to wait on, which sends no second signal, or look at "
+                    + " s; repeat the command to keep waiting without a second signal, or see "
                     + RunDirectory.log(folder));
         }
         JsonNode summary = new RunSource.Folder(folder)
@@ -127,7 +125,7 @@ public final class StopCommand implements Callable<Integer> {
                         + String.join("; ", signs) + "; stop it on its own machine");
             }
             say("no role of run " + name
-                    + " is seen any more: no group has members, no transaction is open, no record is" + " younger than "
+                    + " is seen any more: no group has members, no transaction is open, no record is younger than "
                     + ClusterRuns.RECENT_SECONDS + " s");
             say(run.goesOn());
             return 0;

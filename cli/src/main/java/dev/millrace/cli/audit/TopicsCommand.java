@@ -42,7 +42,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace topics}: the topics of a run on a cluster. */
 @Command(
         name = "topics",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "Lists, creates and checks the topics of a run on a Kafka cluster, changelogs included.",
         subcommands = {
@@ -80,7 +79,7 @@ public final class TopicsCommand implements Runnable {
             MillraceConfig whereabouts = run.whereabouts();
             if (whereabouts.run().embedded()) {
                 throw new ConfigException("the run in " + run.folder()
-                        + " has a broker of its own, whose topics it makes and checks itself; give --bootstrap-servers"
+                        + " has its own broker, which creates and checks the topics; give --bootstrap-servers"
                         + " HOST:PORT and --run ID for a run on a cluster");
             }
             try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
@@ -151,8 +150,6 @@ public final class TopicsCommand implements Runnable {
     /** Lists existing topics. */
     @Command(
             name = "list",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description = "Lists the topics of a run, changelogs of the topology included: partitions, replicas, "
                     + "retention, bytes. Bytes count all copies.",
             footer = {
@@ -205,7 +202,7 @@ public final class TopicsCommand implements Runnable {
             }
             long ms = Long.parseLong(settings.getOrDefault(TopicConfig.RETENTION_MS_CONFIG, "-1"));
             String bytes = settings.getOrDefault(TopicConfig.RETENTION_BYTES_CONFIG, "-1");
-            String time = ms < 0 ? "for ever" : Lines.duration(ms);
+            String time = ms < 0 ? "forever" : Lines.duration(ms);
             return bytes.equals("-1") ? time : bytes + " bytes" + (ms < 0 ? "" : ", " + time);
         }
     }
@@ -213,8 +210,6 @@ public final class TopicsCommand implements Runnable {
     /** Describes existing topics with their settings. */
     @Command(
             name = "describe",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description = "Describes topics of a run: partitions, replicas, replicas in sync, bytes, and the settings "
                     + "that the run depends on or that are set on the topic itself.",
             footer = {
@@ -277,12 +272,10 @@ public final class TopicsCommand implements Runnable {
     /** Creates missing topics. */
     @Command(
             name = "create",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description =
-                    "Creates the topics of a run that are missing, changelogs included, and checks the others, as "
-                            + "a role that may create them does. A recorded run takes its recorded settings, another one "
-                            + "those of --config and --set. Repeat it for a new epoch.",
+                    "Creates the topics of a run that are missing, changelogs included, and checks the others, as a"
+                            + " role with that right does. Uses the settings recorded by the run, else those of"
+                            + " --config and --set. Repeat it for a new epoch.",
             footer = {
                 "",
                 "millrace topics create --bootstrap-servers kafka:9092 --run my-run --config my.yaml --dry-run",
@@ -399,8 +392,6 @@ public final class TopicsCommand implements Runnable {
     /** Compares topics with the run's expectation. */
     @Command(
             name = "check",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             description = "Compares each topic of a run with what the run expects: partitions, replicas, retention, "
                     + "cleanup, record size, min.insync.replicas. Prints the command that fixes each difference; "
                     + "changes nothing.",

@@ -40,8 +40,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace trace}: follows one rollout from prompt to version, or lists the rollouts of a group. */
 @Command(
         name = "trace",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Follows one rollout through the topics of a run: prompt, sampling, scoring, join, batch, "
                 + "step, or why it left; with times, versions and record positions. A group's id lists its "
                 + "rollouts.",
@@ -51,7 +49,7 @@ import picocli.CommandLine.Spec;
             "millrace trace 0-17 --bootstrap-servers kafka:9092 --run my-run",
             "millrace trace 0-17/3 --archive my-run.archive",
             "",
-            "Exit codes: 0 it is there; 5 it is not; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 it exists; 5 it does not; 1 a failure; 2 a mistake in the command line."
         })
 public final class TraceCommand implements Callable<Integer> {
     private static final Duration PATIENCE = Duration.ofSeconds(30);
@@ -164,7 +162,7 @@ public final class TraceCommand implements Callable<Integer> {
     }
 
     private static String copies(GroupTrace trace, String prefix) {
-        return "there once more, word for word, and passed over: "
+        return "skipped exact duplicates: "
                 + trace.copies().stream()
                         .map(place -> place.substring(prefix.length()))
                         .collect(Collectors.joining(", "));
@@ -185,10 +183,10 @@ public final class TraceCommand implements Callable<Integer> {
         if (one) {
             GroupTrace group = tracer.trace(trace.groupId(), "", false);
             if (!group.isEmpty()) {
-                return "there is no rollout " + id + "; its group is there" + siblings(group);
+                return "there is no rollout " + id + "; its group exists" + siblings(group);
             }
         }
-        return "there is neither a rollout nor a prompt of " + (one ? "group " + trace.groupId() : "a group " + id)
+        return "there is no rollout or prompt of " + (one ? "group " + trace.groupId() : "a group " + id)
                 + (trace.search().newestGroup().isEmpty()
                         ? ""
                         : "; the newest group of the run is " + trace.search().newestGroup());
@@ -263,7 +261,7 @@ public final class TraceCommand implements Callable<Integer> {
                         id -> last(trace, id)
                                 .map(rollout -> (double) rollout.getMask().remaining())
                                 .orElse(Double.NaN)),
-                Column.text("what became of it", id -> {
+                Column.text("state", id -> {
                     GroupTrace one = trace.of(id);
                     int records = one.inputs().rollouts().size();
                     return RolloutStatus.of(one, prefix, epoch) + (records > 1 ? " (" + records + " records)" : "");

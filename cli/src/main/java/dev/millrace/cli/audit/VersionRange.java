@@ -12,7 +12,7 @@ record VersionRange(long from, long to) {
     VersionRange {
         if (from > to) {
             throw new ConfigException(
-                    "--from-version " + from + " is newer than --to-version " + to + "; nothing could be shown");
+                    "--from-version " + from + " is newer than --to-version " + to + "; the range is empty");
         }
     }
 

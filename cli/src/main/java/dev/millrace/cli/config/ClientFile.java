@@ -19,7 +19,6 @@ public final class ClientFile {
         return file;
     }
 
-    /** Adds the file as the top layer. */
     public void over(ConfigLayers layers) {
         if (file != null) {
             layers.clientProperties(file);

@@ -24,8 +24,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace config}: prints the effective configuration, or the meaning of every key. */
 @Command(
         name = "config",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Prints the resolved configuration as YAML, or the meaning of every key.",
         footer = {"", "millrace config > my.yaml; edit it; millrace train --config my.yaml"})
 public final class ConfigCommand implements Callable<Integer> {
@@ -71,7 +69,10 @@ public final class ConfigCommand implements Callable<Integer> {
         }
 
         private static void section(Catalogue catalogue, LoadedPlugin plugin, Kind kind, StringBuilder text) {
-            String key = catalogue.door(kind.door()).orElseThrow().key();
+            String key = catalogue
+                    .extensionPoint(kind.extensionPoint())
+                    .orElseThrow()
+                    .key();
             text.append("\n## ")
                     .append(key)
                     .append(": ")
@@ -105,7 +106,7 @@ public final class ConfigCommand implements Callable<Integer> {
                         .append("`: ")
                         .append(Optional.ofNullable(component.getAnnotation(Meaning.class))
                                 .map(Meaning::value)
-                                .orElse("the plug-in does not say"))
+                                .orElse("not documented by the plug-in"))
                         .append('\n');
             }
         }

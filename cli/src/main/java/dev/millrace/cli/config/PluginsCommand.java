@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.catalogue.Catalogue;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.catalogue.LoadedPlugin;
 import dev.millrace.api.catalogue.LoadedPlugin.Origin;
 import dev.millrace.api.plugin.Kind;
@@ -23,12 +23,10 @@ import picocli.CommandLine.Spec;
 /** {@code millrace plugins}: lists extension points, their kinds and origins. */
 @Command(
         name = "plugins",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Lists every extension point with its kinds, built in and from plug-ins.",
         footer = {"", "millrace plugins --plugin-path our-plugin.jar"})
 public final class PluginsCommand implements Callable<Integer> {
-    @Option(names = "--json", description = "Print JSON: doors, kinds with their settings, plug-ins.")
+    @Option(names = "--json", description = "Print JSON: extension points, kinds with their settings, plug-ins.")
     private boolean json;
 
     @Spec
@@ -45,14 +43,14 @@ public final class PluginsCommand implements Callable<Integer> {
 
     private static String text(Catalogue catalogue) {
         StringBuilder text = new StringBuilder();
-        for (Door door : catalogue.doors()) {
-            text.append(String.format(Locale.ROOT, "%s  (%s)  %s%n", door.name(), door.key(), door.meaning()));
-            List<Kind> kinds = catalogue.kinds(door.type());
+        for (ExtensionPoint point : catalogue.extensionPoints()) {
+            text.append(String.format(Locale.ROOT, "%s  (%s)  %s%n", point.name(), point.key(), point.meaning()));
+            List<Kind> kinds = catalogue.kinds(point.type());
             int width =
                     kinds.stream().mapToInt(kind -> kind.name().length()).max().orElse(0);
             for (LoadedPlugin plugin : catalogue.plugins()) {
                 for (Kind kind : plugin.kinds()) {
-                    if (kind.door() == door.type()) {
+                    if (kind.extensionPoint() == point.type()) {
                         text.append(String.format(
                                 Locale.ROOT,
                                 "    %-" + width + "s  %s%s%s%n",
@@ -86,17 +84,17 @@ public final class PluginsCommand implements Callable<Integer> {
     private static ObjectNode json(Catalogue catalogue) {
         ObjectNode tree = JsonNodeFactory.instance.objectNode();
         tree.put("api_version", PluginApi.VERSION);
-        ArrayNode doors = tree.putArray("doors");
-        for (Door door : catalogue.doors()) {
-            ObjectNode one = doors.addObject();
-            one.put("name", door.name());
-            one.put("key", door.key());
-            one.put("interface", door.type().getName());
-            one.put("meaning", door.meaning());
+        ArrayNode points = tree.putArray("doors");
+        for (ExtensionPoint point : catalogue.extensionPoints()) {
+            ObjectNode one = points.addObject();
+            one.put("name", point.name());
+            one.put("key", point.key());
+            one.put("interface", point.type().getName());
+            one.put("meaning", point.meaning());
             ArrayNode kinds = one.putArray("kinds");
             for (LoadedPlugin plugin : catalogue.plugins()) {
                 for (Kind kind : plugin.kinds()) {
-                    if (kind.door() == door.type()) {
+                    if (kind.extensionPoint() == point.type()) {
                         ObjectNode node = kinds.addObject();
                         node.put("name", kind.name());
                         kind.aliases().forEach(node.withArray("aliases")::add);

@@ -50,7 +50,7 @@ final class AlgorithmCorrection {
         for (StageInput input : algorithm.inputs()) {
             if (!FactsSchema.canHold(input)) {
                 throw new ConfigException("a stage of the algorithm reads " + input.text()
-                        + ", which no file of sequences holds; leave that stage out");
+                        + ", which a file of sequences cannot hold; leave that stage out");
             }
         }
     }
@@ -91,7 +91,7 @@ final class AlgorithmCorrection {
         List<FactsLine> lines = new ArrayList<>();
         int badLines = SequenceFile.eachLine(in, bad, new FactsSchema(needed)::read, FactsLine::id, lines);
         if (lines.isEmpty()) {
-            throw new RefusedRequestException(in + " has no line that could be corrected");
+            throw new RefusedRequestException(in + " has no line to correct");
         }
         FactsFile file = new FactsFile(List.copyOf(lines));
         try {
@@ -105,7 +105,7 @@ final class AlgorithmCorrection {
         } catch (AbsentInputException e) {
             throw new RefusedRequestException(in + ": " + e.getMessage(), e);
         } catch (IllegalArgumentException e) {
-            throw new RefusedRequestException(in + " does not go with the algorithm: " + e.getMessage(), e);
+            throw new RefusedRequestException(in + " does not fit the algorithm: " + e.getMessage(), e);
         }
     }
 
@@ -183,7 +183,7 @@ final class AlgorithmCorrection {
                         + "_log_probs - " + ratio.sampler() + "_log_probs")
                 .orElse("no weights: the objective corrects by its own ratio"));
         if (!corrected.file().hasVersions()) {
-            to.accept("no versions in the file: every token counts as of the version at which the step starts");
+            to.accept("no versions in the file: every token counts as sampled by the version at step start");
         }
         TokenBatch left = corrected.decision().left();
         to.accept(left.sequenceCount() + " sequences, " + left.trainedTokens() + " tokens left to train on; "
@@ -244,7 +244,6 @@ final class AlgorithmCorrection {
             return facts.build();
         }
 
-        /** Returns whether every line has sampling versions. */
         boolean hasVersions() {
             return allHave(StageInput.VERSIONS);
         }

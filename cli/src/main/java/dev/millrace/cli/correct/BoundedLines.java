@@ -59,8 +59,7 @@ public final class BoundedLines implements AutoCloseable {
             }
         } catch (CharacterCodingException e) {
             throw new RefusedRequestException(
-                    path + " is no text in UTF-8, behind line " + number
-                            + "; give a file with one JSON object per line",
+                    path + " is not UTF-8 text after line " + number + "; give a file with one JSON object per line",
                     e);
         }
         return line.toString();

@@ -40,7 +40,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace correct}: importance weights, rejection and diagnostics for a file of sequences. */
 @Command(
         name = "correct",
-        mixinStandardHelpOptions = true,
         description = "Computes weights, mask and diagnostics of a rollout correction for a file of sequences.",
         footer = {
             "",
@@ -166,7 +165,7 @@ public final class CorrectCommand implements Callable<Integer> {
         RatioKind kind = ratio != null ? ratio : defaultRatio(config);
         SequenceFile file = read(kind);
         if (file.lines().isEmpty()) {
-            throw new RefusedRequestException(in + " has no line that could be corrected");
+            throw new RefusedRequestException(in + " has no line to correct");
         }
         TokenBatch batch = file.batch();
         if (batch.trainedTokens() == 0) {

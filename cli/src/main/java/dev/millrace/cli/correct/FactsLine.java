@@ -9,20 +9,14 @@ import org.jspecify.annotations.Nullable;
  * One validated input sequence of an algorithm.
  *
  * @param number line number in the file, from 1
- * @param id name of the sequence
- * @param mask one per token
  * @param group group of the sample; empty for its own group
- * @param reward of the sequence
- * @param values that its stages read
  */
 public record FactsLine(int number, String id, byte[] mask, String group, double reward, StageValues values) {
 
     /**
      * Stage inputs in addition to mask, group and reward.
      *
-     * @param vectors one number per token
      * @param integers one whole number per token
-     * @param numbers one per sequence
      * @param turnRewards one per turn; null if the line has none
      * @param components parts of the reward by name; null if the line has none
      */

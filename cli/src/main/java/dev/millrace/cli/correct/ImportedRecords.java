@@ -49,11 +49,7 @@ public final class ImportedRecords {
     private final PrintWriter err;
     private long shown;
 
-    /**
-     * @param patterns of files
-     * @param runId run id
-     * @param algorithm a name, or a YAML file with keys of {@code algorithm}: recorded as the batches' algorithm
-     */
+    /** @param algorithm a name, or a YAML file with keys of {@code algorithm}: recorded as the batches' algorithm */
     public ImportedRecords(List<String> patterns, String runId, String algorithm, PrintWriter out, PrintWriter err) {
         this.patterns = patterns;
         try {
@@ -117,8 +113,7 @@ public final class ImportedRecords {
             RecordsImport records = new RecordsImport(archive, run, topics, this::algorithmOf, this::bad);
             Optional<RecordedElsewhere> read = records.read(files);
             if (records.badLines() > 0) {
-                err.println(
-                        records.badLines() + " lines or rows are bad, and no archive was made; mend or remove them");
+                err.println(records.badLines() + " lines or rows are bad, and no archive was made; fix or remove them");
                 err.flush();
                 return REFUSED;
             }
@@ -167,7 +162,7 @@ public final class ImportedRecords {
 
     private String origin(RecordedElsewhere steps) {
         return "records of another system, " + steps.sequences() + " sequences of " + steps.steps()
-                + " steps; what it decided about them is not known, and their batches say what " + named + " decides";
+                + " steps; its decisions are unknown, and their batches hold what " + named + " decides";
     }
 
     /** Minimal configuration for a replay: the run's name and its algorithm. */
@@ -183,8 +178,8 @@ public final class ImportedRecords {
     /** Message for a request that such an archive cannot answer. */
     public static String whatCanBeAsked(ArchivedRun archive) {
         return "the archive was made of " + archive.origin().orElse("records")
-                + ": other corrections can be tried on it (--corrections), and nothing be replayed or learnt again,"
-                + " since it has no weights; train again with the correction in the system that it is of";
+                + ": other corrections can be tried on it (--corrections), but nothing replayed or retrained, since"
+                + " it has no weights; retrain with the correction in the original system";
     }
 
     /** Prints the result of an import. */
@@ -208,8 +203,8 @@ public final class ImportedRecords {
             if (missing.contains(StageInput.VERSIONS)) {
                 all.addAll(Lines.wrapped(
                         "",
-                        "some line does not say which version sampled it, and counts as sampled by the version that its step started"
-                                + " from: of staleness these records tell nothing"));
+                        "some lines have no sampling version and count as sampled at step start: these records tell"
+                                + " nothing about staleness"));
             }
             if (steps.advantagesCompared() > 0) {
                 all.addAll(Lines.wrapped(

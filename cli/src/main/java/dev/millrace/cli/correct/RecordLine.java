@@ -23,11 +23,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * A validated line.
  *
- * @param facts stage inputs
  * @param step start version of the step
- * @param versions one per token
  * @param hasVersions whether the line has them, instead of being derived from the step
- * @param sampled of the line
  * @param advantages one per token; null if the line has none
  */
 record RecordLine(
@@ -69,12 +66,7 @@ record RecordLine(
         return Math.round(facts.values().numbers().getOrDefault(StageInput.AGES, 0.0));
     }
 
-    /**
-     * The record.
-     *
-     * @param source position of the line
-     * @param ordinal of its group
-     */
+    /** The record. */
     Trajectory trajectory(
             RunIdentity run, LogCoordinates source, long ordinal, int index, int groupSize, long finishedAtMs) {
         List<Turn> turns = turns();

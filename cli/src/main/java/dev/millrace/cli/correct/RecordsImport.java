@@ -163,18 +163,17 @@ public final class RecordsImport {
     private void begin(long next) throws BadLineException {
         if (begun.contains(next)) {
             throw new BadLineException("step " + next + " comes again after step " + step
-                    + "; the lines of a step stand together, and steps in their order, over all files");
+                    + "; the lines of a step must be contiguous, and steps ascend, over all files");
         }
         if (next < step) {
             throw new BadLineException("step " + next + " comes after step " + step
-                    + "; steps come in their order, over all files in the order of their names");
+                    + "; steps must ascend over all files in the order of their names");
         }
         flush();
         begun.add(next);
         step = next;
     }
 
-    /** Adds a complete step. */
     private void flush() {
         if (members.isEmpty()) {
             return;
@@ -383,7 +382,7 @@ public final class RecordsImport {
         private static long[] versions(ObjectNode own, FactsLine of, long step) throws BadLineException {
             long[] perToken = of.values().integers().get(StageInput.VERSIONS);
             if (perToken != null && own.has(VERSION)) {
-                throw new BadLineException("version and versions say the same thing; give one of them");
+                throw new BadLineException("version and versions exclude each other; give one of them");
             }
             if (perToken == null) {
                 perToken = new long[of.mask().length];
@@ -394,7 +393,8 @@ public final class RecordsImport {
                     throw new BadLineException(
                             "token " + t + " is of version " + perToken[t] + " and was trained on in step "
                                     + step + ", which started at version " + step
-                                    + ": nothing is sampled by a version that is still to be made; number steps by the version that they start from");
+                                    + ": a token cannot come from a later version; number steps by the version that"
+                                    + " they start from");
                 }
             }
             return perToken;
@@ -440,7 +440,7 @@ public final class RecordsImport {
 
         private static double @Nullable [] advantages(ObjectNode own, byte[] mask) throws BadLineException {
             if (own.has(ADVANTAGE) && own.has(ADVANTAGES)) {
-                throw new BadLineException("advantage and advantages say the same thing; give one of them");
+                throw new BadLineException("advantage and advantages exclude each other; give one of them");
             }
             double[] perToken = new double[mask.length];
             if (own.has(ADVANTAGE)) {

@@ -21,7 +21,6 @@ import java.util.function.IntUnaryOperator;
  * Sequences of a file as one batch.
  *
  * @param lines the good lines, in file order; sequence s of the batch is {@code lines.get(s)}
- * @param badLines number of bad lines
  */
 record SequenceFile(List<SequenceLine> lines, int badLines) {
 
@@ -84,7 +83,6 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         return offsets;
     }
 
-    /** Layout of the valid lines. */
     TokenBatch batch() {
         int[] offsets = offsets(lines.size(), s -> lines.get(s).mask().length);
         byte[] mask = new byte[offsets[lines.size()]];

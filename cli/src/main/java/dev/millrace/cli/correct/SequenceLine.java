@@ -6,8 +6,6 @@ import java.util.Map;
  * One validated input sequence.
  *
  * @param number line number in the file, from 1
- * @param id name of the sequence
- * @param mask one per token
  * @param logProbs the vectors of the line by policy, one element per token; 0 where the line has null
  */
 record SequenceLine(int number, String id, byte[] mask, Map<String, float[]> logProbs) {}

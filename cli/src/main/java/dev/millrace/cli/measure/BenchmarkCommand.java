@@ -24,7 +24,6 @@ abstract class BenchmarkCommand implements Callable<Integer> {
     @Spec
     CommandSpec spec;
 
-    /** @param <R> figures */
     interface Measurement<R> {
         /**
          * @param scratch directory that is deleted afterwards

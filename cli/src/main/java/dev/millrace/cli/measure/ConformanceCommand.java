@@ -26,7 +26,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace conformance}: computes golden cases and compares them with their answers; tests engines. */
 @Command(
         name = "conformance",
-        mixinStandardHelpOptions = true,
         description = "Computes golden cases with Millrace's corrections and writes one result per case.",
         subcommands = EngineConformanceCommand.class,
         footer = {

@@ -25,8 +25,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace conformance engine}: whether a running vLLM or SGLang does what generators and gateways rely on. */
 @Command(
         name = "engine",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Tests a running vLLM or SGLang for what engine.kind needs: token input and output, "
                 + "log-probs, stops, seeds, weight updates under load. Compares with Millrace's own engine. "
                 + "Needs no run and no Kafka. The engine ends with the model's weights.",
@@ -82,7 +80,7 @@ public final class EngineConformanceCommand implements Callable<Integer> {
     @Option(
             names = "--dtype",
             paramLabel = "TYPE",
-            description = "What it computes in: f32, bf16 or f16 (default: bf16).")
+            description = "Its compute dtype: f32, bf16 or f16 (default: bf16).")
     private EngineDtype dtype = EngineDtype.BF16;
 
     @Option(

@@ -8,10 +8,9 @@ import picocli.CommandLine.Spec;
 /** {@code millrace experiment}: the command that holds the experiments. */
 @Command(
         name = "experiment",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "EXPERIMENT",
         description = "Controlled experiments: in one process, without Kafka, the same bits at every repetition.",
-        subcommands = {StalenessCommand.class, LagLawCommand.class, LengthsCommand.class})
+        subcommands = {StalenessCommand.class, LagLawCommand.class, LengthsCommand.class, MethodsCommand.class})
 public final class ExperimentCommand implements Runnable {
     @Spec
     private CommandSpec spec;

@@ -24,8 +24,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace load-test figures}: every benchmark and workload whose figures are published. */
 @Command(
         name = "figures",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Runs every benchmark and workload whose figures are published, one after the other, each in a "
                 + "process of its own, and lays their reports out as load-tests/results. Reports of the same commit "
                 + "are kept, but none of a tree with changes.",
@@ -62,7 +60,7 @@ public final class FiguresCommand implements Callable<Integer> {
         List<Figure> figures = chosen();
         String commit = ReportOrigin.here("", null).commit();
         say(
-                "parts: %d, commit %s; those whose time is known before take %.0f minutes",
+                "parts: %d, commit %s; estimated %.0f minutes for the parts with a known time",
                 figures.size(),
                 commit,
                 figures.stream()
@@ -72,7 +70,7 @@ public final class FiguresCommand implements Callable<Integer> {
         List<String> failed = new ArrayList<>();
         for (Figure figure : figures) {
             if (isOneTree(commit) && isMeasured(figure, commit)) {
-                say("%s: measured already", figure.name());
+                say("%s: already measured", figure.name());
             } else if (!measure(figure, commit)) {
                 failed.add(figure.name());
             }
@@ -139,7 +137,7 @@ public final class FiguresCommand implements Callable<Integer> {
         int status = process.waitFor();
         double seconds = (System.nanoTime() - began) / 1e9;
         if (!isMeasured(figure, commit)) {
-            say("%s: failed after %.0f s; what it said is in %s", figure.name(), seconds, log);
+            say("%s: failed after %.0f s; its output is in %s", figure.name(), seconds, log);
             return false;
         }
         Files.delete(log);

@@ -11,8 +11,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace load-test gateway}: what a gateway adds to agents' calls. */
 @Command(
         name = "gateway",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Compares agents' calls through a gateway with direct calls of the same engine double, on its "
                 + "own broker.",
         footer = {"", "Takes three minutes or so. Exit codes: 0 every goal holds; 1 one is missed."})

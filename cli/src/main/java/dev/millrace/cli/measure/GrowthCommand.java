@@ -13,8 +13,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace load-test growth}: what a rollout costs the topology as the load grows. */
 @Command(
         name = "growth",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description =
                 "Measures processor time and bytes on the log per rollout, on its own broker. Varies rollouts, partitions, "
                         + "instances and response tokens one at a time, and fits an exponent to each.",

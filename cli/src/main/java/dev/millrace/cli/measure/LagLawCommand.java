@@ -13,8 +13,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace experiment lag-law}: one correction over many lags, and the law between lag and effective sample size. */
 @Command(
         name = "lag-law",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Trains the task inc under one correction at exact lags, from one warm start per seed, "
                 + "and records each run's effective sample size. Fits L = c ESS^alpha with confidence intervals "
                 + "and two published laws, and reports whether the runs support them. Runs are those of 'experiment staleness' with a "

@@ -11,8 +11,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace experiment lengths}: estimators of the gradient over the length of responses. */
 @Command(
         name = "lengths",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description =
                 "Compares gradient estimators by the unit of their importance weights (token, prefix, turn, sequence) "
                         + "with the on-policy gradient, at several response lengths and otherwise the same policies, prompts and "

@@ -61,8 +61,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace load-test}: a workload file in, curves of lag against throughput out, or of reward over time. */
 @Command(
         name = "load-test",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Publishes synthetic rollouts and scores on a fixed schedule through the topology and reports "
                 + "throughput, latency and the three lags, with the stock client as baseline. A workload with a "
                 + "section 'closed' runs the real roles, synchronously and asynchronously, and reports reward "
@@ -238,7 +236,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         if (clientFile.file() != null) {
             throw new ParameterException(
                     spec.commandLine(),
-                    "--command-config says how to reach a cluster, and neither it nor --bootstrap-servers says where one is");
+                    "--command-config has client settings without an address; add --bootstrap-servers HOST:PORT");
         }
         BrokerCluster started = BrokerCluster.start(
                 scratch.directory().resolve("brokers"), broker, count, List.of("-Xmx" + heapMegabytes + "m"));

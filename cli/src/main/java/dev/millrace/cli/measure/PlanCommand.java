@@ -20,8 +20,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace plan}: sizes a cluster for a load. */
 @Command(
         name = "plan",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description =
                 "Computes topology instances, partitions, brokers, network and disk for a load, from the figures of "
                         + "load-test growth. Each line names what was measured and what is extrapolated.",

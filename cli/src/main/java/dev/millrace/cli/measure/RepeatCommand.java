@@ -13,10 +13,8 @@ import dev.millrace.workloads.RepeatedRun;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Clock;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
@@ -26,8 +24,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace load-test repeat}: the folder of a long run, of a short recorded one. */
 @Command(
         name = "repeat",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Builds a run folder of any length by repeating an archived run, to test 'millrace view'. It "
                 + "has no weights and cannot be resumed.",
         footer = {"", "A million rollouts of the task inc take a few minutes and some 2 GB."})
@@ -35,7 +31,7 @@ public final class RepeatCommand implements Callable<Integer> {
     @Option(names = "--archive", paramLabel = "DIR", required = true, description = "What 'millrace export' wrote.")
     private Path archive;
 
-    @Option(names = "--times", paramLabel = "N", required = true, description = "How often it is repeated.")
+    @Option(names = "--times", paramLabel = "N", required = true, description = "Number of repetitions.")
     private long times;
 
     @Option(names = "--run-dir", paramLabel = "DIR", required = true, description = "The new run's folder.")
@@ -47,33 +43,24 @@ public final class RepeatCommand implements Callable<Integer> {
     @Override
     public Integer call() throws Exception {
         if (times < 1 || Files.exists(folder) || !ArchivedRun.isIn(archive)) {
-            throw new RefusedRequestException(
-                    "--times must be at least 1, --run-dir a folder that is not there yet, and"
-                            + " --archive one that 'millrace export' wrote: " + times + ", " + folder + ", " + archive);
+            throw new RefusedRequestException("--times must be at least 1, --run-dir a new folder, and"
+                    + " --archive one that 'millrace export' wrote: " + times + ", " + folder + ", " + archive);
         }
         PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun recorded = new ArchivedRun(archive)) {
             String text = recorded.configuration()
                     .orElseThrow(() -> new RefusedRequestException(
-                            archive + " has no configuration of its run, without which nobody could open the copies"));
+                            archive + " has no configuration of its run, which the copies need"));
             RunDirectory directory = RunDirectory.open(folder);
             Files.writeString(RunDirectory.config(folder), text);
             MillraceConfig config = new ConfigLayers()
                     .begunWith(ConfigTree.parse(text, "the archive's configuration"))
                     .resolve();
             try (EmbeddedBroker broker = EmbeddedBroker.start(directory.broker(), BrokerConfig.defaults());
-                    RunLog log = RunLog.open(
+                    RunLog log = config.open(
                             Map.of("bootstrap.servers", broker.bootstrapServers()),
-                            config.run().topics(),
-                            new RunLog.NewRun(
-                                    config.run().identity(),
-                                    Set.copyOf(config.topology()
-                                            .join()
-                                            .partnerTopics(config.run().topics())),
-                                    Optional.of(text)),
                             config.sizedTopics().keptForEver(),
-                            "",
-                            Clock.systemUTC())) {
+                            Optional.of(text))) {
                 long rollouts = new RepeatedRun(recorded, log.connection()).write(times, now -> {
                     out.printf("%,d rollouts%n", now);
                     out.flush();

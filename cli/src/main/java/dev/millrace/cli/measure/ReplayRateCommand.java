@@ -12,8 +12,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace load-test replay}: compares replays with the live topology over the same records. */
 @Command(
         name = "replay",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Compares replays, as recorded and with corrections, with the live topology of the run, on "
                 + "its own broker.",
         footer = {"", "Takes four minutes or so. Exit codes: 0 the goal holds; 1 it is missed."})

@@ -15,8 +15,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace experiment staleness}: every correction at every lag. */
 @Command(
         name = "staleness",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Trains the task inc under every correction at exact lags, from one warm start per seed, and "
                 + "reports which runs collapse and which keep up with the on-policy ones. A run is a function "
                 + "of lag, correction and seed.",

@@ -13,8 +13,6 @@ import picocli.CommandLine.Option;
 /** {@code millrace load-test topology}: the topology against a raw copy of the same bytes, and against its goals. */
 @Command(
         name = "topology",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Compares the topology with a raw transactional copy of the same bytes, on its own broker: "
                 + "throughput, bytes written, added latency, restarts, memory.",
         footer = {
@@ -53,7 +51,7 @@ public final class TopologyCommand extends BenchmarkCommand {
         TopologyBenchmark.Plan plan = only.isEmpty() ? asked : asked.only(EnumSet.copyOf(only));
         return run(
                 (scratch, progress) -> {
-                    progress.accept("a broker of its own starts and is warmed up; then each measurement is a line");
+                    progress.accept("starts and warms up a broker; then prints a line per measurement");
                     return new TopologyBenchmark(plan, scratch, progress).run(TypedCommand.of(spec));
                 },
                 TopologyReport::of,

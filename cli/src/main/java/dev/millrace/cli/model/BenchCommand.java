@@ -8,9 +8,8 @@ import picocli.CommandLine.Spec;
 /** {@code millrace bench}: measures one part in isolation. */
 @Command(
         name = "bench",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
-        description = "Measures a part by itself on this machine.",
+        description = "Measures one component on this machine.",
         subcommands = {EngineBenchCommand.class, CommandLine.HelpCommand.class},
         footer = {"", "millrace bench engine", "millrace bench engine --device cuda:0 --size 15m,110m,494m"})
 public final class BenchCommand implements Runnable {

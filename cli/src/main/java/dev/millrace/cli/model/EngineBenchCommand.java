@@ -38,8 +38,6 @@ import picocli.CommandLine.Spec;
  */
 @Command(
         name = "engine",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Measures on one device: prefill, sampling, scoring and gradient tokens per second, seconds "
                 + "of a learner's step, versions through a broker, memory; and whether sampling agrees with "
                 + "scoring, and the device with the CPU.",
@@ -100,7 +98,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
     @Option(
             names = "--precision",
             paramLabel = "PRECISION",
-            description = "Of what is sampled from: f32, bf16, int8 (default: f32).")
+            description = "Precision of the sampling weights: f32, bf16, int8 (default: f32).")
     private Precision precision = Precision.F32;
 
     @Option(names = "--rounds", paramLabel = "N", description = "Rounds after a warm-up round (default: 5).")
@@ -112,7 +110,10 @@ public final class EngineBenchCommand implements Callable<Integer> {
             description = "Versions published and loaded through a broker (default: 4; 0 for none).")
     private int versions = 4;
 
-    @Option(names = "--report", paramLabel = "DIR", description = "Where engine.json goes; without it nowhere.")
+    @Option(
+            names = "--report",
+            paramLabel = "DIR",
+            description = "Folder for engine.json; without it nothing is written.")
     private Path report;
 
     @Spec
@@ -207,7 +208,7 @@ public final class EngineBenchCommand implements Callable<Integer> {
     private static void requireFits(String name, DecoderShape shape, EnginePlan plan) {
         if (plan.length() > shape.maxPositions()) {
             throw new RefusedRequestException("--prompt-tokens and --tokens make sequences of " + plan.length()
-                    + " tokens, and " + name + " has " + shape.maxPositions() + " positions; take fewer");
+                    + " tokens, and " + name + " has " + shape.maxPositions() + " positions; give fewer");
         }
     }
 }

@@ -29,8 +29,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace model export}: writes a version of a run as a Hugging Face directory. */
 @Command(
         name = "export",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Writes a version of a run as a Hugging Face directory, atomically: config.json, weights and "
                 + "a model card. Configuration, dtype and tokenizer come from the start checkpoint if it still "
                 + "exists, else from the run's log. Reads only; works during and after the run.",
@@ -41,11 +39,11 @@ import picocli.CommandLine.Spec;
             "millrace model export --run-dir runs/<run id> --version best --to my-model",
             "millrace model export --run-dir runs/<run id> --adapter --to my-adapter",
             "",
-            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line; 5 --version best, and there is",
+            "Exit codes: 0 it is written; 1 a failure; 2 a mistake in the command line; 5 --version"
+                    + " best, and there is",
             "no such version any more."
         })
 public final class ExportModelCommand implements Callable<Integer> {
-    /** Number type of written tensors. */
     enum Type {
         FLOAT32("F32"),
         BFLOAT16("BF16"),
@@ -120,13 +118,14 @@ public final class ExportModelCommand implements Callable<Integer> {
                                             + " (--dtype float32 keeps every bit)"));
             done.start()
                     .lack()
-                    .ifPresent(lack -> say(
-                            out,
-                            lack
-                                    + (done.start().files().isPresent()
-                                            ? ", so config.json, tokenizer and the numbers' type are as the run's log has them, in one file"
-                                            : ", so config.json is made from the shape, the numbers are as the version's unless --dtype says otherwise,"
-                                                    + " and there is no tokenizer")));
+                    .ifPresent(
+                            lack -> say(
+                                    out,
+                                    lack
+                                            + (done.start().files().isPresent()
+                                                    ? ", so config.json, tokenizer and dtype come from the run's log, in one file"
+                                                    : ", so config.json is derived from the shape, the dtype is the"
+                                                            + " version's unless --dtype is given, and there is no tokenizer")));
             out.flush();
             return 0;
         }
@@ -135,8 +134,7 @@ public final class ExportModelCommand implements Callable<Integer> {
     /** Checks the target before anything is read. */
     static void requireNew(Path to) {
         if (Files.exists(to, LinkOption.NOFOLLOW_LINKS)) {
-            throw new RefusedRequestException(
-                    to + " is there already, and nothing is overwritten; name a new directory");
+            throw new RefusedRequestException(to + " exists and is not overwritten; name a new directory");
         }
     }
 

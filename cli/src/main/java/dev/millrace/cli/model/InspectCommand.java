@@ -34,8 +34,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace model inspect}: describes a model directory, its cost, and whether it can be trained. */
 @Command(
         name = "inspect",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Describes a Hugging Face directory: family, shape, parameters, dtype, vocabulary, positions; "
                 + "costs in memory and on the log; unsupported parts. Reads config.json and file headers only, "
                 + "unless --measure is given.",
@@ -80,7 +78,7 @@ public final class InspectCommand implements Callable<Integer> {
             throw new CommandLine.ParameterException(spec.commandLine(), "--lora-rank must be at least 1: " + loraRank);
         }
         if (!Files.isDirectory(directory)) {
-            throw new ConfigException(directory + " is no directory; give one with config.json and *.safetensors");
+            throw new ConfigException(directory + " is not a directory; give one with config.json and *.safetensors");
         }
         CheckpointDirectory checkpoint = new CheckpointDirectory(directory);
         ModelScreen screen;
@@ -109,7 +107,6 @@ public final class InspectCommand implements Callable<Integer> {
         }
     }
 
-    /** Measures a model's speed on this machine. */
     record MeasuredModel(String device, EngineRates rates) {
         private static final int SEQUENCES = 8;
         private static final int TOKENS = 64;

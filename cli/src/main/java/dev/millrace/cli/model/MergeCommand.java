@@ -24,8 +24,6 @@ import picocli.CommandLine.Spec;
  */
 @Command(
         name = "merge",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Merges a LoRA adapter in PEFT's layout into its base model and writes the result as a new model "
                 + "directory. Tokenizer and chat template are the adapter's where it has them, else the base's.",
         footer = {
@@ -33,7 +31,8 @@ import picocli.CommandLine.Spec;
             "millrace model merge my-adapter --base models/Qwen2.5-0.5B --to my-model",
             "millrace train --model my-model --data prompts.jsonl --reward numeric",
             "",
-            "Exit codes: 0 the directory is there; 1 a failure; 2 a mistake in the command line, or an adapter that cannot be",
+            "Exit codes: 0 it is written; 1 a failure; 2 a mistake in the command line, or an adapter"
+                    + " that cannot be",
             "merged."
         })
 public final class MergeCommand implements Callable<Integer> {
@@ -100,7 +99,7 @@ public final class MergeCommand implements Callable<Integer> {
     private static Path named(String name) {
         if (name.isEmpty() || !Files.isDirectory(Path.of(name))) {
             throw new ConfigException("the adapter's base_model_name_or_path is '" + name
-                    + "', which is no directory here; give the base model's: --base DIR");
+                    + "', which is not a directory here; give the base model's: --base DIR");
         }
         return Path.of(name);
     }

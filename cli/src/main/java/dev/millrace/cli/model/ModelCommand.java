@@ -8,7 +8,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace model}: inspects, exports, merges and publishes models. */
 @Command(
         name = "model",
-        mixinStandardHelpOptions = true,
         synopsisSubcommandLabel = "COMMAND",
         description = "Inspects model directories, exports or publishes versions, and merges adapters.",
         subcommands = {

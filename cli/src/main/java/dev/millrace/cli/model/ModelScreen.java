@@ -89,7 +89,6 @@ final class ModelScreen {
         }
     }
 
-    /** As a run opens it. */
     private void tokenizer() {
         if (Files.exists(checkpoint.path().resolve(TokenizerDirectory.FILE))) {
             try {

@@ -3,9 +3,11 @@ package dev.millrace.cli.model;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.report.Lines;
+import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.pipeline.ModelPublication;
 import dev.millrace.runtime.pipeline.ModelPublication.Plan;
 import dev.millrace.runtime.report.AuditedRun;
+import dev.millrace.weights.store.ObjectStore;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -24,8 +26,6 @@ import picocli.CommandLine.Spec;
  */
 @Command(
         name = "publish",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Writes the versions of a run into a folder as immutable files, full or as a delta, each with a "
                 + "manifest. Engines and programs follow the folder without Kafka. Reads the run only. Started again, "
                 + "it continues where the folder ends.",
@@ -33,6 +33,7 @@ import picocli.CommandLine.Spec;
             "",
             "millrace model publish --run-dir runs/<run id> --to versions",
             "millrace model publish --bootstrap-servers kafka:9092 --run my-run --to /shared/versions --follow --keep 2",
+            "millrace model publish --run-dir runs/<run id> --to versions --copy-to s3://my-bucket/my-run",
             "",
             "Exit codes: 0 the folder is up to date, or --follow was stopped; 1 a failure; 2 a mistake in the command line."
         })
@@ -72,6 +73,19 @@ public final class PublishModelCommand implements Callable<Integer> {
             description = "float32, bfloat16 or float16; default: the versions' own, bit for bit.")
     private ExportModelCommand.Type type;
 
+    @Option(
+            names = "--adapter",
+            description = "Write the versions of a LoRA run as adapters in PEFT's layout, not merged. Version 0, their "
+                    + "base, is left out.")
+    private boolean adapter;
+
+    @Option(
+            names = "--copy-to",
+            paramLabel = "URI",
+            description = "Also copy the folder to a bucket, s3://bucket/prefix, or to file:///path. Credentials and "
+                    + "endpoint are those of any AWS client.")
+    private String copy;
+
     @Mixin
     private RunOptions run;
 
@@ -83,24 +97,48 @@ public final class PublishModelCommand implements Callable<Integer> {
         require("--full-every", fullEvery, 1);
         require("--keep", keep == null ? 1 : keep, 1);
         require("--from-version", from == null ? 0 : from, 0);
+        if (adapter && type != null) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(),
+                    "--dtype is for merged versions; an adapter keeps its own type: leave --dtype out");
+        }
         PrintWriter out = spec.commandLine().getOut();
         Plan plan = new Plan(
                 to,
                 Optional.ofNullable(type).map(given -> given.name),
                 fullEvery,
-                keep == null ? OptionalInt.empty() : OptionalInt.of(keep));
-        try (AuditedRun audited = run.open();
-                ModelPublication publication = new ModelPublication(audited.connection(), audited.config(), plan)) {
-            say(out, "versions of " + audited.title() + ", to " + to);
-            return StopSignals.during(
-                    () -> {
-                        publication.run(
-                                from == null ? OptionalLong.empty() : OptionalLong.of(from),
-                                follow,
-                                sentence -> say(out, sentence));
-                        return 0;
-                    },
-                    publication::stop);
+                keep == null ? OptionalInt.empty() : OptionalInt.of(keep),
+                adapter,
+                store());
+        try (AuditedRun audited = run.open()) {
+            if (adapter && audited.config().learner().lora().rank() == 0) {
+                throw new RefusedRequestException(audited.title()
+                        + " trains all weights (learner.lora.rank=0), so it has no adapters; leave --adapter out");
+            }
+            try (ModelPublication publication = new ModelPublication(audited.connection(), audited.config(), plan)) {
+                say(out, "versions of " + audited.title() + ", to " + to);
+                return StopSignals.during(
+                        () -> {
+                            publication.run(
+                                    from == null ? OptionalLong.empty() : OptionalLong.of(from),
+                                    follow,
+                                    sentence -> say(out, sentence));
+                            return 0;
+                        },
+                        publication::stop);
+            }
+        }
+    }
+
+    private Optional<ObjectStore> store() {
+        if (copy == null) {
+            return Optional.empty();
+        }
+        try {
+            return Optional.of(ObjectStore.of(copy).orElseThrow(IllegalArgumentException::new));
+        } catch (IllegalArgumentException e) {
+            throw new CommandLine.ParameterException(
+                    spec.commandLine(), "--copy-to must be s3://bucket/prefix or file:///path: " + copy, e);
         }
     }
 

@@ -6,14 +6,13 @@ import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** Options of counterfactual replays. */
-@HelpHeading("What would have been learnt")
+@HelpHeading("Counterfactual training")
 final class CounterfactualOptions {
     @Option(
             names = "--retrain",
-            description = "Retrain over the recorded batches from --from-version (default the oldest) to "
-                    + "--to-version: with the run's settings, which must give the recorded weights bit for bit, "
-                    + "and with each --corrections.")
+            description = "Retrain over the recorded batches from --from-version (default: the oldest) to"
+                    + " --to-version, with the run's settings, which must reproduce the recorded weights bit for"
+                    + " bit, and with each --corrections.")
     private boolean retrain;
 
     @Option(
@@ -62,7 +61,7 @@ final class CounterfactualOptions {
             paramLabel = "N",
             defaultValue = "64",
             description =
-                    "With --gradients: groups for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 for " + "none.")
+                    "With --gradients: groups for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 for none.")
     private int referenceGroups;
 
     boolean isGiven() {
@@ -76,15 +75,15 @@ final class CounterfactualOptions {
                     "--at-version chooses steps for --gradients; give that too, or a range with --from-version and --to-version");
         }
         if (live && !retrain) {
-            throw new ConfigException("--live says what --retrain learns from; give that too");
+            throw new ConfigException("--live needs --retrain; give that too");
         }
         if (seeds < 1) {
             throw new ConfigException("--seeds must be at least 1: " + seeds);
         }
         if (seeds > 1 && !live) {
-            throw new ConfigException(
-                    "--seeds=" + seeds
-                            + " asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
+            throw new ConfigException("--seeds=" + seeds
+                    + " sets sampling seeds, and without --live nothing is sampled: give that too, or leave"
+                    + " out --seeds");
         }
         if (evaluateEvery < 1) {
             throw new ConfigException("--evaluate-every must be at least 1: " + evaluateEvery);

@@ -86,7 +86,7 @@ final class CounterfactualReplay {
         });
         List<String> names = variants.stream().map(Variant::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
-            throw new ConfigException("--corrections names two that are called alike: " + names);
+            throw new ConfigException("--corrections has two of the same name: " + names);
         }
         return variants;
     }
@@ -110,8 +110,8 @@ final class CounterfactualReplay {
         try (RewardOptions.Given given = rewards.isGiven() ? rewards.begin(replayed, err) : null) {
             if (given != null && options.live() && !given.judgesAnew()) {
                 throw new ConfigException(
-                        "--live samples new rollouts, and a file or a topic of rewards knows the recorded ones"
-                                + " alone; name a kind of reward, or a program with --rewarder, or leave out --live");
+                        "--live samples new rollouts, and a file or a topic of rewards has only the recorded ones;"
+                                + " name a kind of reward, or a program with --rewarder, or leave out --live");
             }
             others = given;
             return replayed(place);
@@ -121,8 +121,8 @@ final class CounterfactualReplay {
     private int replayed(@Nullable Path place) throws IOException {
         if (range.isByTimeOrOffset()) {
             throw new ConfigException(
-                    "--retrain and --gradients go from version to version; choose with --from-version and --to-version"
-                            + " in place of times and offsets");
+                    "--retrain and --gradients work on versions; give --from-version and --to-version in place of"
+                            + " times and offsets");
         }
         Engine engine = new Engine(Device.parse(replayed.config().run().device()), 1);
         try (RecordedVersions versions = new RecordedVersions(
@@ -157,7 +157,7 @@ final class CounterfactualReplay {
             }
             if (report != null) {
                 report.finish();
-                out.println("all of it is in " + place
+                out.println("results are in " + place
                         + ": counterfactual.html, counterfactual.json, CSV files and pictures");
             }
             if (others != null) {
@@ -167,8 +167,8 @@ final class CounterfactualReplay {
             if (isWithoutRecordedRewards()) {
                 Lines.wrapped(
                                 "",
-                                "The run's rewards came on a topic, and their writer cannot reward what is sampled"
-                                        + " now: every variant saw the other rewards, and none can be as recorded.")
+                                "The run's rewards came on a topic, and their writer cannot score newly sampled"
+                                        + " rollouts: every variant used the other rewards, and none can match the record.")
                         .forEach(out::println);
             }
             out.flush();
@@ -180,7 +180,7 @@ final class CounterfactualReplay {
         try {
             return ReportFolder.begin(place, CounterfactualFiles.NAMES);
         } catch (IOException e) {
-            throw new RefusedRequestException("cannot begin a report in " + place + ": " + e.getMessage(), e);
+            throw new RefusedRequestException("cannot start a report in " + place + ": " + e.getMessage(), e);
         }
     }
 
@@ -218,7 +218,7 @@ final class CounterfactualReplay {
                                     ? "no optimiser's state; export it from a log that still stores that of version "
                                             + held.startVersion()
                                     : "the optimiser's state of version " + held.optimizerVersion()
-                                            + " alone, from which its first step began; leave out --from-version"));
+                                            + " alone, from which its first step started; leave out --from-version"));
                 });
     }
 
@@ -308,11 +308,7 @@ final class CounterfactualReplay {
             retraining.rewardedBy(others.rewards());
         }
         ProgressLine.during(
-                "learning again",
-                () -> before.get() + retraining.passed(),
-                steps.steps() * options.seeds(),
-                err,
-                () -> {
+                "retraining", () -> before.get() + retraining.passed(), steps.steps() * options.seeds(), err, () -> {
                     retraining.replay(steps, found);
                     return true;
                 });

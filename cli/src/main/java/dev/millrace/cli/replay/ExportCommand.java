@@ -30,8 +30,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace export}: writes a run to files. */
 @Command(
         name = "export",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Exports a run to a folder: an Avro container file per partition, and index.json with hashes, "
                 + "schemas and the run's identity. Reads only; works during and after the run. A range exports "
                 + "some batches with everything they need, starting weights and optimizer state included. With "
@@ -107,7 +105,7 @@ public final class ExportCommand implements Callable<Integer> {
     private int tables() {
         if (archive != null && run.isGiven()) {
             throw new ConfigException(
-                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         if (!without.isEmpty() || range.isGiven()) {
             throw new ConfigException("--parquet writes all of a run; leave out --without and ranges, or export an"
@@ -145,7 +143,7 @@ public final class ExportCommand implements Callable<Integer> {
     private int some(AuditedRun audited, LiveRun recorded) {
         if (!without.isEmpty()) {
             throw new ConfigException(
-                    "--without is for a whole run; what an export of some batches holds follows from them, so leave it out");
+                    "--without is for a whole run; an export of a range has the topics its batches need, so leave it out");
         }
         StepRange steps = range.range();
         PrintWriter out = spec.commandLine().getOut();

@@ -38,8 +38,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace import}: verifies an archive, and puts it on a cluster or into a run's folder. */
 @Command(
         name = "import",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Verifies an archive of 'millrace export' and restores every record at its own offset, on a "
                 + "cluster or in a new run folder. Topics keep their names and are never deleted by retention. "
                 + "With --records: builds an archive from another system's records, for doctor and replay "
@@ -112,13 +110,14 @@ public final class ImportCommand implements Callable<Integer> {
                     "--archive, --run and --algorithm belong to --records; leave them out, or give --records FILES");
         }
         if (folder == null) {
-            throw new ConfigException("say what to import: an archive's folder, or --records FILES of another system");
+            throw new ConfigException(
+                    "nothing to import; give an archive's folder, or --records FILES of another system");
         }
         if (onlyVerify
                 ? runDirectory != null || bootstrapServers != null
                 : (runDirectory == null) == (bootstrapServers == null)) {
             throw new ConfigException(
-                    "say where to import to: --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify for nowhere");
+                    "no destination; give --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify to import nothing");
         }
         PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun archive = new ArchivedRun(folder)) {
@@ -127,7 +126,7 @@ public final class ImportCommand implements Callable<Integer> {
                 throw new RefusedRequestException(ImportedRecords.whatCanBeAsked(archive)
                         + "; give the folder to doctor --archive or replay --archive");
             }
-            out.println("every file in " + folder + " is as it was exported: run "
+            out.println("every file in " + folder + " matches its hash: run "
                     + archive.run().runId() + ", topics " + archive.topics().prefix() + "*"
                     + (archive.isWhole() ? "" : ", a range of it"));
             archive.held()
@@ -154,7 +153,7 @@ public final class ImportCommand implements Callable<Integer> {
                     "--records become an archive; leave out the folder, --run-dir, --bootstrap-servers and --set, and give --archive DIR");
         }
         if (onlyVerify == (made != null)) {
-            throw new ConfigException("say what becomes of the records: --archive DIR, or --verify for nothing");
+            throw new ConfigException("no destination; give --archive DIR, or --verify to write nothing");
         }
         String id = run != null
                 ? run

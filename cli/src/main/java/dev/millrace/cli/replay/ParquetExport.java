@@ -87,17 +87,14 @@ final class ParquetExport {
     /** Rows of each table. */
     record Written(long rollouts, long tokens, long steps) {}
 
-    /** Position of a record in its topic. */
     private record Place(int partition, long offset) {}
 
-    /** How a rollout ended. */
     private record End(
             String outcome,
             @Nullable String reason,
             @Nullable Long staleness,
             @Nullable Integer trainedTokens) {}
 
-    /** A rollout in the index. */
     private record Indexed(
             Place place,
             @Nullable Place trajectory,

@@ -23,11 +23,7 @@ import org.apache.parquet.schema.Type;
 import org.apache.parquet.schema.Types;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Writes rows to a Parquet file, compressed with zstd. Holds one row group. Confined to one thread.
- *
- * @param <R> row
- */
+/** Writes rows to a Parquet file, compressed with zstd. Holds one row group. Confined to one thread. */
 final class ParquetFile<R> implements Closeable {
     private static final long ROW_GROUP_BYTES = 32L << 20;
 

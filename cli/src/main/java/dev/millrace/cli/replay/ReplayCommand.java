@@ -57,8 +57,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace replay}: replays a recorded run's decisions. */
 @Command(
         name = "replay",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Replays a recorded run. By default with its own settings: confirms that every trajectory, "
                 + "batch, outcome and dead letter is identical, or shows the first difference. With "
                 + "--corrections: recomputes the same batches under other corrections; with --retrain or "
@@ -142,7 +140,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
         if (archive != null && run.isGiven()) {
             throw new ConfigException(
-                    "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         requireOptions();
         PrintWriter out = spec.commandLine().getOut();
@@ -167,21 +165,24 @@ public final class ReplayCommand implements Callable<Integer> {
     private void requireOptions() {
         if (counterfactual.isGiven() && rescore != null) {
             throw new ConfigException(
-                    "--rescore belongs to --corrections; --retrain and --gradients compute log-probs at their own weights, so leave it out");
+                    "--rescore belongs to --corrections; --retrain and --gradients compute log-probs with their own"
+                            + " weights, so leave it out");
         }
         if (keep && (report == null || counterfactual.isGiven() || corrections.isEmpty() && rescore == null)) {
             throw new ConfigException(
-                    "--keep keeps in the folder of --report what --corrections or --rescore make of the run; "
-                            + "give --report and one of these, or leave it out");
+                    "--keep writes the batches of --corrections or --rescore to the folder of --report; give"
+                            + " --report and one of these, or leave it out");
         }
         if (rewards.isGiven() && (rescore != null || keep)) {
             throw new ConfigException(
-                    "--rewards and --rewarder are seen by --corrections, --retrain and --gradients; leave out --rescore and --keep");
+                    "--rewards and --rewarder apply to --corrections, --retrain and --gradients; leave out"
+                            + " --rescore and --keep");
         }
         counterfactual.check();
         if (isAsRecorded() && (report != null || range.isGiven())) {
             throw new ConfigException(
-                    "--report and ranges belong to --corrections and --rescore; a run is replayed as recorded from its beginning, so leave them out");
+                    "--report and ranges belong to --corrections and --rescore; a replay as recorded covers the"
+                            + " whole run, so leave them out");
         }
         if (run.folder() != null && RunDirectory.holdsRun(run.folder())) {
             Algorithm ofRun = run.over(ConfigTree.empty()).resolve().algorithm();
@@ -221,7 +222,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
         List<String> names = alternatives.stream().map(Alternative::name).toList();
         if (new HashSet<>(names).size() < names.size()) {
-            throw new ConfigException("--corrections names two that are called alike: " + names);
+            throw new ConfigException("--corrections has two of the same name: " + names);
         }
         ReplayTotals totals = new ReplayTotals(names);
         long start = System.nanoTime();
@@ -264,7 +265,7 @@ public final class ReplayCommand implements Callable<Integer> {
                         });
             }
             if (totals.steps() == 0 && replay.undecided().isPresent()) {
-                throw new RefusedRequestException("nothing is left to compare: "
+                throw new RefusedRequestException("nothing left to compare: "
                         + replay.undecided().get() + "; leave these corrections out, or change that stage's settings");
             }
             Report made = WhatIfReport.of(
@@ -288,7 +289,7 @@ public final class ReplayCommand implements Callable<Integer> {
             }
         }
         if (report != null) {
-            out.println("all of it is in " + report + ": report.html, report.json, steps.csv");
+            out.println("results are in " + report + ": report.html, report.json, steps.csv");
         }
         out.flush();
         return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
@@ -307,7 +308,7 @@ public final class ReplayCommand implements Callable<Integer> {
         try {
             return ReportFolder.begin(report, WhatIfReport.FILES);
         } catch (IOException e) {
-            throw new RefusedRequestException("cannot begin a report in " + report + ": " + e.getMessage(), e);
+            throw new RefusedRequestException("cannot start a report in " + report + ": " + e.getMessage(), e);
         }
     }
 
@@ -325,10 +326,10 @@ public final class ReplayCommand implements Callable<Integer> {
         if (replayed.some().isPresent()) {
             Lines.wrapped(
                             "",
-                            "not replayed as recorded: the archive begins in the middle of the run, at batch "
+                            "not replayed as recorded: the archive starts in the middle of the run, at batch "
                                     + replayed.some().get().firstBatch()
-                                    + ", and every decision rests on all before it; try other corrections on it"
-                                    + " (--corrections), or export the whole run")
+                                    + ", and every decision depends on all earlier ones; try other corrections on"
+                                    + " it (--corrections), or export the whole run")
                     .forEach(out::println);
             out.flush();
             return NOT_PROVED;
@@ -379,7 +380,7 @@ public final class ReplayCommand implements Callable<Integer> {
                 verdict.difference()
                         .ifPresent(difference -> lines.addAll(Lines.wrapped("  differs     ", difference.toString())));
                 verdict.gap()
-                        .ifPresent(gap -> lines.addAll(Lines.wrapped("  not proved  ", verdict.task() + ": " + gap)));
+                        .ifPresent(gap -> lines.addAll(Lines.wrapped("  not checked  ", verdict.task() + ": " + gap)));
             }
             boolean differs =
                     verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent());
@@ -387,7 +388,7 @@ public final class ReplayCommand implements Callable<Integer> {
             List<String> all = new ArrayList<>();
             all.add(
                     isProved
-                            ? "as recorded: the replay made every record of the run again, byte for byte"
+                            ? "as recorded: the replay reproduced every record of the run byte for byte"
                             : differs
                                     ? "as recorded: the replay and the run differ"
                                     : "as recorded: no difference, but not all could be replayed");
@@ -396,16 +397,16 @@ public final class ReplayCommand implements Callable<Integer> {
                     all.addAll(Lines.labelled(topic, String.format(Locale.ROOT, "%,d the same", count))));
             all.addAll(Lines.labelled(
                     "tasks",
-                    verdicts.size() + ", which took in " + String.format(Locale.ROOT, "%,d", taken)
+                    verdicts.size() + ", which read " + String.format(Locale.ROOT, "%,d", taken)
                             + " records and were restarted or moved " + again + " times"));
             all.addAll(Lines.labelled(
                     "time",
                     String.format(Locale.ROOT, "%.1f s, %,.0f records/s", seconds, taken / Math.max(1e-9, seconds))));
             if (isGrowing && !isProved) {
-                all.addAll(
-                        Lines.wrapped(
-                                "  ",
-                                "The run is live: its newest steps may have been read in part. Replay again, or when it has ended."));
+                all.addAll(Lines.wrapped(
+                        "  ",
+                        "The run is live: its newest steps may be incomplete. Replay again later, or after"
+                                + " it ended."));
             }
             return all;
         }
@@ -422,7 +423,7 @@ public final class ReplayCommand implements Callable<Integer> {
             this.files = files;
             this.whenInterrupted = new Thread(
                     () -> {
-                        err.println("interrupted: what is in " + folder + " is not whole, and its files end in "
+                        err.println("interrupted: the output in " + folder + " is incomplete, and its files end in "
                                 + KeptFiles.UNFINISHED + " (" + files.steps()
                                 + " batches); the next replay with this report starts them again");
                         err.flush();
@@ -444,16 +445,14 @@ public final class ReplayCommand implements Callable<Integer> {
         /** Prints the written files after a complete replay. */
         String finish() {
             if (isEnding()) {
-                throw new RefusedRequestException("interrupted before the files in " + folder + " got their names");
+                throw new RefusedRequestException("interrupted before the files in " + folder + " were renamed");
             }
             files.finish();
             List<String> others = files.others();
-            return "what each alternative makes of "
+            return "the decisions of each alternative on "
                     + (files.steps() == 1 ? "1 batch" : String.format(Locale.ROOT, "%,d batches", files.steps()))
-                    + " is kept, with the trajectories, in " + folder
-                    + (others.isEmpty()
-                            ? ""
-                            : "; next to it is what another replay kept: " + String.join(", ", others));
+                    + " are written, with the trajectories, to " + folder
+                    + (others.isEmpty() ? "" : "; next to the output of another replay: " + String.join(", ", others));
         }
 
         @Override
@@ -542,26 +541,26 @@ public final class ReplayCommand implements Callable<Integer> {
             Agreement agreement = totals.agreement();
             if (agreement.computed() > 0) {
                 long compared = agreement.same() + agreement.different();
-                sentences.add(
-                        count(agreement.computed()) + " vectors of log-probs were computed again; "
-                                + (compared == 0
-                                        ? "none of them under a version of the record, so there is nothing to compare them with"
-                                        : agreement.different() == 0
-                                                ? count(compared)
-                                                        + " of them under the versions of the record: the same bit for bit"
-                                                : count(agreement.different()) + " of the " + count(compared)
-                                                        + " under the versions of the record differ from it, by "
-                                                        + String.format(Locale.ROOT, "%.2g", agreement.largest())
-                                                        + " at most: another device or kind of machine, or a record that is not what it says"));
+                sentences.add(count(agreement.computed()) + " log-prob vectors were recomputed; "
+                        + (compared == 0
+                                ? "none of them under a recorded version, so there is no comparison"
+                                : agreement.different() == 0
+                                        ? count(compared)
+                                                + " of them under the versions of the record: the same bit for bit"
+                                        : count(agreement.different()) + " of the " + count(compared)
+                                                + " under the versions of the record differ from it, by "
+                                                + String.format(Locale.ROOT, "%.2g", agreement.largest())
+                                                + " at most: another device or machine type, or a wrong record"));
             }
             if (totals.asTrained() + totals.notAsTrained() > 0) {
                 sentences.add(
                         totals.notAsTrained() == 0
-                                ? "the run's own corrections at the beginning of each step decide what the learner's log says of it, at all "
+                                ? "the run's own corrections at the start of each step match the learner's log at all "
                                         + count(totals.asTrained()) + " steps"
                                 : "at " + count(totals.notAsTrained()) + " of "
                                         + count(totals.asTrained() + totals.notAsTrained())
-                                        + " steps the run's own corrections do not decide what the learner's log says; give the configuration that it had");
+                                        + " steps the run's own corrections do not match the learner's log; give"
+                                        + " the run's configuration");
             }
             if (untrained > 0) {
                 sentences.add((untrained == 1
@@ -571,7 +570,7 @@ public final class ReplayCommand implements Callable<Integer> {
             }
             if (copies > 0) {
                 sentences.add((copies == 1 ? "1 batch is" : count(copies) + " batches are")
-                        + " on the log once more: copies, which the learner passed over, and which count once here");
+                        + " duplicated on the log: the learner skipped the copies, which count once here");
             }
             return sentences;
         }

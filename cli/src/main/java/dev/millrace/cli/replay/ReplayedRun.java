@@ -75,7 +75,6 @@ final class ReplayedRun implements AutoCloseable {
         return config;
     }
 
-    /** The command that shows the run, rollout by rollout. */
     String viewedBy() {
         return "./millrace view " + options;
     }

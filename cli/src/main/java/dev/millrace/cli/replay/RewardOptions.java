@@ -99,7 +99,7 @@ final class RewardOptions {
      */
     Given begin(ReplayedRun run, PrintWriter err) {
         if (what != null && command != null) {
-            throw new ConfigException("--rewards and --rewarder both say what rollouts are worth; give one of them");
+            throw new ConfigException("--rewards and --rewarder both give rewards; give one of them");
         }
         if (timeoutSeconds < 1 || timeoutSeconds > 3_600) {
             throw new ConfigException("--rewarder-timeout must be 1 to 3600 seconds: " + timeoutSeconds);
@@ -133,20 +133,20 @@ final class RewardOptions {
             function = ConfigBinder.bind(new Asked(ofRun), tree).reward();
         } catch (ConfigException e) {
             throw new ConfigException(
-                    "--rewards " + what + " is no file, and names no reward: " + e.getMessage()
+                    "--rewards " + what + " is neither a file nor a reward: " + e.getMessage()
                             + "; a topic is named as topic:NAME",
                     e);
         }
         if (function instanceof OwnVerdict) {
             throw new ConfigException(
-                    "--rewards verified is what the record says already; name another reward, a file, or topic:NAME");
+                    "--rewards verified is the recorded reward; name another reward, a file, or topic:NAME");
         }
         if (function instanceof RemoteReward remote) {
             try {
                 remote.requireGiven();
             } catch (IllegalArgumentException e) {
                 throw new ConfigException(
-                        "--rewards remote needs whom to ask, '{kind: remote, url: http://HOST:PORT/}': "
+                        "--rewards remote needs an address, '{kind: remote, url: http://HOST:PORT/}': "
                                 + e.getMessage(),
                         e);
             }
@@ -161,16 +161,16 @@ final class RewardOptions {
             tokenizer = run.config().task().task().tokenizer();
             tokenizer.decode(new int[] {0});
         } catch (RuntimeException e) {
-            String why = "the run's tokenizer is not at hand: " + e.getMessage();
+            String why = "the run's tokenizer is not available: " + e.getMessage();
             if (!(function instanceof RemoteReward)) {
                 rows.close();
                 throw new RefusedRequestException(
                         option + " names a reward that reads text, and " + why
-                                + "; put it there, or ask a program that does with token ids (--rewarder)",
+                                + "; put it there, or use a program that works on token ids (--rewarder)",
                         e);
             }
             tokenizer = null;
-            err.println(option + " is told token ids and no text, since " + why);
+            err.println(option + " gets token ids and no text, since " + why);
             err.flush();
         }
         return given(new AskedReward(option, function, tokenizer, rows::of), true, rows);
@@ -202,7 +202,7 @@ final class RewardOptions {
     static String judged(Comparison found) {
         return String.format(
                 Locale.ROOT,
-                "%,d rollouts were judged again: %,d have another reward than the record; the mean is %.4f in place of %.4f",
+                "%,d rollouts were scored again: %,d have another reward than the record; the mean is %.4f in place of %.4f",
                 found.rollouts(),
                 found.changed(),
                 found.sumOther() / Math.max(1, found.rollouts()),
@@ -241,13 +241,11 @@ final class RewardOptions {
             } catch (RuntimeException e) {
                 Throwable why = e instanceof CompletionException && e.getCause() != null ? e.getCause() : e;
                 throw new RefusedRequestException(
-                        option + " does not say what rollout " + rollout.getRolloutId() + " is worth: "
-                                + why.getMessage(),
-                        e);
+                        option + " has no reward for rollout " + rollout.getRolloutId() + ": " + why.getMessage(), e);
             }
             if (!found.turnRewards().isEmpty() || !found.tokenRewards().isEmpty()) {
                 throw new RefusedRequestException(option + " gives rewards to turns or tokens of rollout "
-                        + rollout.getRolloutId() + ", and a replay takes one number for a rollout");
+                        + rollout.getRolloutId() + ", and a replay accepts one number per rollout");
             }
             return new Verdict(found.reward(), found.components());
         }
@@ -275,8 +273,8 @@ final class RewardOptions {
                     .orElseThrow(() ->
                             new RefusedRequestException(option + " judges by the row of the prompt, and that of group "
                                     + rollout.getGroupId()
-                                    + " is not on the log any more; replay an archive that was exported in time, or"
-                                    + " ask a program (--rewarder)"));
+                                    + " is no longer on the log; replay an archive that was exported in time, or"
+                                    + " use a program (--rewarder)"));
             function.requireJudgeable(state);
             Tokenizer text = Objects.requireNonNull(tokenizer, "without one nothing local is asked");
             return function.reward(finished(

@@ -1,10 +1,10 @@
 package dev.millrace.cli.run;
 
 import dev.millrace.cli.audit.RunOptions;
+import dev.millrace.log.run.CheckedRights;
 import dev.millrace.log.run.Right;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.TopicAdministration;
-import dev.millrace.log.run.TriedRights;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
@@ -31,11 +31,10 @@ import picocli.CommandLine.Spec;
 /** {@code millrace acls}: the least rights of a run's roles on a cluster with ACLs. */
 @Command(
         name = "acls",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
-        description =
-                "Prints the least rights of each role, and of each command that writes to a run, on a cluster with ACLs, as "
-                        + "kafka-acls commands or Strimzi KafkaUsers, or tries them. Neither the run nor, without --check, the cluster need be there.",
+        description = "Prints the minimal rights of each role, and of each command that writes to a run, on a cluster"
+                + " with ACLs, as "
+                + "kafka-acls commands or Strimzi KafkaUsers, or checks them. Needs no run and, without"
+                + " --check, no cluster.",
         footer = {
             "",
             "millrace acls --run my-run --bootstrap-servers kafka:9092",
@@ -43,7 +42,8 @@ import picocli.CommandLine.Spec;
             "millrace acls --run my-run --role generator --strimzi my-cluster",
             "millrace acls --run my-run --role generator --check --config generator.yaml --bootstrap-servers kafka:9092",
             "",
-            "Exit codes: 0 nothing is missing; 4 --check found that a right is; 1 a failure; 2 a mistake in the command line."
+            "Exit codes: 0 nothing is missing; 4 --check found a missing right; 1 a failure; 2 a mistake in the"
+                    + " command line."
         })
 public final class AclsCommand implements Callable<Integer> {
     /** Exit status if a right is missing. */
@@ -77,7 +77,8 @@ public final class AclsCommand implements Callable<Integer> {
 
     @Option(
             names = "--check",
-            description = "Try the rights of --role with the account of the client settings; changes nothing of a run.")
+            description =
+                    "Check the rights of --role for the account of the client settings; changes nothing of a run.")
     private boolean check;
 
     @Spec
@@ -86,7 +87,7 @@ public final class AclsCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         if (check && (strimzi != null || principal != null)) {
-            throw new ConfigException("--check tries the account of the client settings; leave out "
+            throw new ConfigException("--check checks the account of the client settings; leave out "
                     + (strimzi != null ? "--strimzi" : "--principal") + ", or --check");
         }
         if (check && roles.isEmpty()) {
@@ -101,20 +102,20 @@ public final class AclsCommand implements Callable<Integer> {
 
     private MillraceConfig whereabouts() {
         if (run.folder() != null) {
-            throw new ConfigException(
-                    "--run-dir is of a run with a broker of its own, which has no ACLs; give --run ID");
+            throw new ConfigException("a run with --run-dir has its own broker without ACLs; give --run ID");
         }
         ConfigLayers layers = run.over(ConfigTree.empty());
         MillraceConfig config = layers.whereabouts();
         if (config.run().embedded()) {
             if (check) {
-                throw new ConfigException("nothing says where the cluster is; give --bootstrap-servers HOST:PORT");
+                throw new ConfigException("no cluster given; give --bootstrap-servers HOST:PORT");
             }
             config = layers.set("run.bootstrap_servers", ANY_BROKER).whereabouts();
         }
         if (config.run().id().isEmpty() && config.run().topicPrefix().isEmpty()) {
             throw new ConfigException(
-                    "nothing says which run; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than millrace.<id>.");
+                    "no run given; give --run ID, or --topic-prefix PREFIX if its topics have another prefix than"
+                            + " millrace.<id>.");
         }
         return config;
     }
@@ -176,7 +177,7 @@ public final class AclsCommand implements Callable<Integer> {
         List<Right> rights = AccountRights.of(config, roles);
         try (TopicAdministration administration = new TopicAdministration(client, config.topics())) {
             administration.requireReachable();
-            TriedRights tried = administration.tried(config.run().topics(), rights);
+            CheckedRights tried = administration.tried(config.run().topics(), rights);
             Right.merged(tried.granted()).forEach(right -> out.println("ok       " + right));
             Right.merged(tried.untried()).forEach(right -> out.println("unknown  " + right + "; not there yet"));
             Right.merged(tried.missing()).forEach(right -> out.println("missing  " + right));

@@ -22,14 +22,13 @@ public final class BestVersion {
         return evaluations
                 .best()
                 .orElseThrow(() -> new NotFoundException(
-                        "no version of the run was evaluated on held-out prompts, so none is known as the best; give"
+                        "no version of the run was evaluated on held-out prompts, so the best is unknown; give"
                                 + " --version a number, or last"));
     }
 
     /**
      * Message that it is gone, with the best remaining version.
      *
-     * @param reason why it is unavailable
      * @param isKept whether a version's weights still exist
      */
     public static NotFoundException gone(Evaluations evaluations, String reason, LongPredicate isKept) {
@@ -41,12 +40,11 @@ public final class BestVersion {
                         .thenComparing(VersionEvaluation::getVersion))
                 .filter(each -> isKept.test(each.getVersion()))
                 .findFirst();
-        return new NotFoundException(
-                "the best version on held-out prompts, " + said(best) + ", cannot be had: " + reason
-                        + "; "
-                        + next.map(left -> "of those whose weights are kept the best is " + said(left) + ": --version "
-                                        + left.getVersion())
-                                .orElse("no other version that was evaluated is kept either"));
+        return new NotFoundException("the best version on held-out prompts, " + said(best) + ", is not available: "
+                + reason
+                + "; "
+                + next.map(left -> "the best with kept weights is " + said(left) + ": --version " + left.getVersion())
+                        .orElse("no other evaluated version is kept"));
     }
 
     /** Returns whether the log has a version's whole chain; object stores are not checked. */

@@ -21,8 +21,6 @@ import picocli.CommandLine.Spec;
 /** Runs one Kafka broker on loopback, for roles or a trainer in separate processes. */
 @Command(
         name = "broker",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         footer = {
             "",
             "Ends with Ctrl-C. 'train' without --bootstrap-servers has one of its own; its address is in broker.address of the run's folder."
@@ -57,8 +55,8 @@ public final class BrokerCommand implements Callable<Integer> {
                         });
                         spec.commandLine()
                                 .getOut()
-                                .println("a broker answers at " + broker.bootstrapServers() + ", with its data in "
-                                        + directory + "; Ctrl-C ends it");
+                                .println("a broker listens at " + broker.bootstrapServers() + ", with its data in "
+                                        + directory + "; stop it with Ctrl-C");
                         ended.await();
                     }
                     if (failure.get() != null) {

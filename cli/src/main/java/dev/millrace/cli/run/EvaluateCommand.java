@@ -51,8 +51,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace evaluate}: evaluates a version of a run on held-out prompts. */
 @Command(
         name = "evaluate",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Evaluates a version of a run on held-out prompts: mean reward, pass@k, lengths by "
                 + "difficulty, with intervals. Repeatable bit for bit. Reads only; --follow is the role that "
                 + "evaluates and records published versions.",
@@ -168,7 +166,7 @@ public final class EvaluateCommand implements Callable<Integer> {
                     spec.commandLine(),
                     way.follow
                             ? "--follow evaluates a live run, and an archive is not live; leave one of them out"
-                            : "--archive says which run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+                            : "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
         }
         return EvaluatedRun.in(archive, run.file());
     }
@@ -177,7 +175,7 @@ public final class EvaluateCommand implements Callable<Integer> {
         if (prompts != null || samples != null || data != null) {
             throw new ParameterException(
                     spec.commandLine(),
-                    option + " goes by what the run is configured to do; leave out --prompts, --samples and --data"
+                    option + " uses the run's configuration; leave out --prompts, --samples and --data"
                             + (option.equals("--follow") ? ", or set them: --set evaluation.samples=16" : ""));
         }
         if (option.equals("--follow") && (json || run.folder() != null)) {
@@ -200,8 +198,8 @@ public final class EvaluateCommand implements Callable<Integer> {
         }
         if (evaluations.isEmpty()) {
             throw new NotFoundException(
-                    "no version of the run was evaluated on held-out prompts; evaluation.every_versions"
-                            + " says how often that is done, and without --recorded a version is tried now");
+                    "no version of the run was evaluated on held-out prompts; evaluation.every_versions sets the"
+                            + " interval, and without --recorded a version is evaluated now");
         }
         EvaluationTable.all(evaluations).forEach(out::println);
     }
@@ -222,7 +220,7 @@ public final class EvaluateCommand implements Callable<Integer> {
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw BEST.equals(way.version)
                     ? BestVersion.gone(evaluated.evaluations(), String.valueOf(e.getMessage()), evaluated::isKept)
-                    : new NotFoundException(e.getMessage() + "; give --version one whose weights are kept");
+                    : new NotFoundException(e.getMessage() + "; give --version a version whose weights are kept");
         } catch (UnjudgedException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
@@ -268,7 +266,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             throw new ParameterException(
                     spec.commandLine(),
                     "--data is given and the run's task is "
-                            + config.task().task().name() + ", which makes its own prompts; leave --data out");
+                            + config.task().task().name() + ", which generates its own prompts; leave --data out");
         }
         try {
             return text.holdingOut(
@@ -325,7 +323,7 @@ public final class EvaluateCommand implements Callable<Integer> {
                 lines.addAll(Lines.labelled(
                         "left out",
                         say(
-                                "%d of %d responses, which could not be judged",
+                                "%d of %d responses, which could not be scored",
                                 of.getFailed(), of.getFailed() + EvaluationRecords.responses(of))));
             }
             return lines;

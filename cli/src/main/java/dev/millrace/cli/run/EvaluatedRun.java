@@ -26,7 +26,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
-/** A run with versions to evaluate: on its log, or in an archive. */
 interface EvaluatedRun extends AutoCloseable {
     Duration PATIENCE = Duration.ofSeconds(30);
 

@@ -6,7 +6,7 @@ import dev.millrace.cli.config.ClientFile;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
-import dev.millrace.runtime.pipeline.StandingRegistry;
+import dev.millrace.runtime.pipeline.StandaloneRegistry;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,11 +20,10 @@ import picocli.CommandLine.Spec;
 /** {@code millrace registry}: serves the schemas of a cluster's runs over HTTP. */
 @Command(
         name = "registry",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Serves the schemas of all runs on a cluster, which the topic _schemas keeps, as the read side "
-                + "of Confluent's registry: listing, look-up and compatibility checks. Registers nothing: who "
-                + "creates a run does. Also serves /metrics, /livez and /readyz. Listens on loopback unless http.host says "
+                + "of Confluent's registry: listing, look-up and compatibility checks. Registers nothing: the"
+                + " creator of a run does. Also serves /metrics, /livez and /readyz. Listens on loopback unless"
+                + " http.host says "
                 + "otherwise.",
         footer = {
             "",
@@ -76,8 +75,8 @@ public final class RegistryCommand implements Callable<Integer> {
         ViewOptions.requirePort("--port", port);
         MillraceConfig config = config();
         Logs.ofRole();
-        StandingRegistry registry =
-                new StandingRegistry(config, port, spec.commandLine().getOut());
+        StandaloneRegistry registry =
+                new StandaloneRegistry(config, port, spec.commandLine().getOut());
         return StopSignals.during(
                 () -> {
                     registry.run();
@@ -98,7 +97,7 @@ public final class RegistryCommand implements Callable<Integer> {
         }
         MillraceConfig config = layers.whereabouts();
         if (config.run().embedded()) {
-            throw new ConfigException("nothing says whose schemas to serve; give --bootstrap-servers HOST:PORT");
+            throw new ConfigException("no cluster given; give --bootstrap-servers HOST:PORT");
         }
         if (!config.run().schemaRegistryUrl().written().isEmpty()) {
             throw new ConfigException(

@@ -32,7 +32,7 @@ public final class RoleCommands {
         @Mixin
         private ConfigOptions configuration;
 
-        @Option(names = "--reconfigure", description = "Let recorded keys change; roles that start later follow.")
+        @Option(names = "--reconfigure", description = "Let recorded keys change; roles started later use them.")
         private boolean reconfigure;
 
         /** @param creates whether the role may create the run */
@@ -54,10 +54,8 @@ public final class RoleCommands {
     /** Releases prompts. */
     @Command(
             name = "admit",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {"", FOOTER},
-            description = "Releases prompts to generators, as far ahead of the learner as admission.eta allows. One "
+            description = "Releases prompts to generators, at most admission.eta versions ahead of the learner. One "
                     + "per run.")
     public static final class Admit implements Callable<Integer> {
         @Mixin
@@ -75,8 +73,6 @@ public final class RoleCommands {
     /** Samples. */
     @Command(
             name = "generate",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
             description = "Samples rollouts with the newest weights and publishes them.")
     public static final class Generate implements Callable<Integer> {
@@ -95,12 +91,10 @@ public final class RoleCommands {
     /** Serves agents. */
     @Command(
             name = "gateway",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {
                 "",
                 FOOTER,
-                "It takes the place of a generator. Several share the prompts; give each a generator.id of its own."
+                "Replaces a generator. Several share the prompts; give each a generator.id of its own."
             },
             description = "Serves samples as sessions to agents that speak the OpenAI API, and publishes their "
                     + "rollouts.")
@@ -128,8 +122,6 @@ public final class RoleCommands {
     /** Recomputes log-probs. */
     @Command(
             name = "score",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
             description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
     public static final class Score implements Callable<Integer> {
@@ -160,8 +152,6 @@ public final class RoleCommands {
     /** Runs the topology. */
     @Command(
             name = "stream",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {"", FOOTER, "Several instances share the partitions."},
             description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
     public static final class Stream implements Callable<Integer> {
@@ -187,8 +177,6 @@ public final class RoleCommands {
     /** Trains and publishes. */
     @Command(
             name = "learn",
-            mixinStandardHelpOptions = true,
-            sortOptions = false,
             footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
             description = "Trains on batches and publishes each new version of the weights, exactly once.")
     public static final class Learn implements Callable<Integer> {

@@ -6,6 +6,7 @@ import dev.millrace.report.Lines;
 import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.runtime.train.RunStatus;
+import dev.millrace.schemas.run.RunTopics;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -27,7 +28,6 @@ final class StatusText {
     private static final int TREND_STEPS = 20;
     private static final int SPARK = 50;
     private static final int ALARM_LINES = 3;
-    private static final List<String> ROLES = List.of("generator", "gateway", "scorer", "topology", "learner");
 
     private StatusText() {}
 
@@ -263,7 +263,7 @@ final class StatusText {
         if (known.isEmpty()) {
             return List.of();
         }
-        Set<String> ordered = new LinkedHashSet<>(ROLES);
+        Set<String> ordered = new LinkedHashSet<>(RunTopics.ROLES);
         ordered.retainAll(known);
         ordered.addAll(known);
         List<TonedLine> lines = new ArrayList<>();

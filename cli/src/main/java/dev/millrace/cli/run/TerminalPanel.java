@@ -94,7 +94,7 @@ final class TerminalPanel implements RunView {
         try {
             terminal.close();
         } catch (IOException e) {
-            throw new UncheckedIOException("the terminal could not be given back", e);
+            throw new UncheckedIOException("the terminal could not be restored", e);
         }
     }
 

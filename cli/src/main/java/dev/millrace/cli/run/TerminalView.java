@@ -14,12 +14,7 @@ import org.jline.terminal.TerminalBuilder;
 public final class TerminalView {
     private TerminalView() {}
 
-    /**
-     * Chooses the panel if standard output is a foreground terminal that can redraw, otherwise lines.
-     *
-     * @param plain lines in any case
-     * @param out where lines go
-     */
+    /** Chooses the panel if standard output is a foreground terminal that can redraw, otherwise lines. */
     public static RunView open(boolean plain, PrintWriter out) {
         if (!plain && System.getenv("TERM") != null && !System.getenv("TERM").equals("dumb") && Foreground.isOurs()) {
             try {

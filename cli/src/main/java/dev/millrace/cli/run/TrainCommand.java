@@ -36,8 +36,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace train}: every role in one process, from random weights to a trained policy. */
 @Command(
         name = "train",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Trains a policy with broker, generator, scorer, topology and learner in one process. Without "
                 + "options: the task 'inc' from random weights, until its mean reward is 0.9 over ten steps.",
         footer = {
@@ -250,7 +248,7 @@ public final class TrainCommand implements Callable<Integer> {
         @Override
         public void close() {
             if (!isEnded) {
-                run.end("failed at step " + steps + "; its terminal says why", steps);
+                run.end("failed at step " + steps + "; see its terminal", steps);
             }
             server.close();
             terminal.close();

@@ -26,8 +26,6 @@ import picocli.CommandLine.Spec;
 /** {@code millrace view}: serves a page over live, ended and archived runs. */
 @Command(
         name = "view",
-        mixinStandardHelpOptions = true,
-        sortOptions = false,
         description = "Serves a page about a run on loopback: learning, staleness, corrections. Works during and "
                 + "after the run, after a kill, and on an archive. Without options: the runs under runs/. Reads "
                 + "committed records only, without a consumer group. Indexes in the background, in the user's "
@@ -66,9 +64,9 @@ public final class ViewCommand implements Callable<Integer> {
         HttpConfig http = run.http();
         List<RunSource> named = named();
         if (named.isEmpty() && !Files.isDirectory(runs)) {
-            throw new ConfigException(
-                    "there is no folder " + runs
-                            + " with runs to show; name one with --runs DIR, or a run with --run-dir, --archive or --bootstrap-servers");
+            throw new ConfigException("there is no folder " + runs
+                    + " with runs; name one with --runs DIR, or a run with --run-dir, --archive or"
+                    + " --bootstrap-servers");
         }
         CountDownLatch ended = new CountDownLatch(1);
         ViewedRuns viewed = new ViewedRuns(named, runs, view.indexes());
@@ -76,7 +74,7 @@ public final class ViewCommand implements Callable<Integer> {
         try (ViewServer server = view.open(http, viewed)) {
             PrintWriter out = spec.commandLine().getOut();
             out.println("view at " + server.address()
-                    + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; Ctrl-C ends it");
+                    + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; stop it with Ctrl-C");
             out.flush();
             StopSignals.during(
                     () -> {
@@ -103,7 +101,7 @@ public final class ViewCommand implements Callable<Integer> {
         for (Path archive : archives) {
             if (!ArchivedRun.isIn(archive)) {
                 throw new RefusedRequestException(
-                        archive + " holds no archive; give --archive a folder that 'millrace export' wrote to the end");
+                        archive + " is not an archive; give --archive a complete folder of 'millrace export'");
             }
             named.add(new RunSource.Archive(archive));
         }

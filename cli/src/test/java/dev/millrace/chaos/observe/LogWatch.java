@@ -146,7 +146,7 @@ public final class LogWatch implements AutoCloseable {
     }
 
     /** Reads on, from the log's ends where these lie before what was read. */
-    public void goOn() {
+    public void resume() {
         isHeld = false;
     }
 

@@ -93,7 +93,7 @@ public final class Troupe implements AutoCloseable {
         }
     }
 
-    /** Starts a life of a taken member, in the place of the one before, which continues as it can. */
+    /** Starts a life of a taken member, in the position of the one before, which continues as it can. */
     public RoleProcess again(String name) {
         return begin(name, List.of(), List.of());
     }

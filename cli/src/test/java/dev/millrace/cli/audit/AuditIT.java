@@ -209,7 +209,7 @@ class AuditIT {
                 .isEqualTo(
                         "{\"generated\":11,\"trained\":0,\"masked\":{},"
                                 + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"reward\":2,\"unreadable\":1,\"wrong-epoch\":1},"
-                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"untold\":0,\"superseded\":0}");
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":4},\"expired\":0,\"superseded\":0}");
         assertThat(ledger.path("versions")).hasSize(3); // garbage, version 0 of epoch 0, version 0 of epoch 1
         assertThat(millrace("ledger").out)
                 .contains("11 generated = 0 trained + 0 masked + 3 dropped + 4 dead-lettered + 4 in")
@@ -332,7 +332,7 @@ class AuditIT {
         assertThat(put.out).contains("2 records are redriven: 2 on rollouts");
         Said again = millrace("dead-letters", "redrive", "--reason", "reward");
         assertThat(again.status).isEqualTo(4);
-        assertThat(again.out).contains("0 records").contains("it was redriven already");
+        assertThat(again.out).contains("0 records").contains("it was already redriven");
         Said foreign = millrace("dead-letters", "redrive", "--reason", "wrong-epoch");
         assertThat(foreign.status).isEqualTo(4);
         assertThat(foreign.out).contains("it is of another epoch than 1");
@@ -368,7 +368,7 @@ class AuditIT {
                 .isEqualTo(
                         "{\"generated\":11,\"trained\":6,\"masked\":{},"
                                 + "\"dropped\":{\"duplicate\":1,\"group-short\":1,\"unscored\":1},\"dead_lettered\":{\"unreadable\":1,\"wrong-epoch\":1},"
-                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"untold\":0,\"superseded\":0}");
+                                + "\"in_flight\":{\"waiting_for_score\":0,\"waiting_for_batch\":0,\"waiting_for_step\":0},\"expired\":0,\"superseded\":0}");
         Said trace = millrace("trace", "1-3/0", "--json");
         assertThat(trace.json().path("fate").asText()).isEqualTo("trained");
         assertThat(trace.json().findValuesAsText("event"))
@@ -460,7 +460,7 @@ class AuditIT {
         assertThat(ledger.path("copies").toString()).isEqualTo("{\"batches\":2,\"outcomes\":3,\"training-log\":2}");
         assertThat(ledger.path("all")).isEqualTo(before.path("all"));
         assertThat(millrace("ledger").out)
-                .contains("copies      records that are there once more, and count once:")
+                .contains("copies      duplicate records, each counted once:")
                 .contains("It adds up.");
 
         JsonNode trace = millrace("trace", "1-0/1", "--whole", "--json").json();
@@ -474,11 +474,11 @@ class AuditIT {
                         place -> assertThat(place).startsWith("training-log-0@"));
         assertThat(millrace("trace", "1-2/0", "--whole").out)
                 .contains("dropped: group-short")
-                .contains("copies      there once more, word for word, and passed over: outcomes-");
+                .contains("copies      skipped exact duplicates: outcomes-");
 
         Said doctor = millrace("doctor", "--json");
         assertThat(doctor.json().path("findings").findValuesAsText("sentence"))
-                .contains("records are on the log once more, and count once: outcomes 3, batches 2, training-log 2");
+                .contains("duplicate records, each counted once: outcomes 3, batches 2, training-log 2");
     }
 
     @Test
@@ -490,7 +490,7 @@ class AuditIT {
         assertThat(strays.path("strays").toString()).isEqualTo("{\"batches\":2,\"outcomes\":1,\"scores\":1}");
         assertThat(strays.path("all")).isEqualTo(before.path("all"));
         assertThat(millrace("ledger").out)
-                .contains("strays      records that name no place of the topic, and count for nothing:")
+                .contains("strays      records that name no offset of the topic, not counted:")
                 .contains("It adds up.");
         assertThat(millrace("doctor", "--json").json().path("findings").findValuesAsText("subject"))
                 .contains("strays")
@@ -536,7 +536,7 @@ class AuditIT {
                     "")) {
                 stalls.check(0);
                 stalls.check(60_000);
-                assertThat(connection.alarms().standing())
+                assertThat(connection.alarms().active())
                         .extracting(Alarm::name, Alarm::remedy)
                         .containsExactly(tuple("open-transaction", abort));
 
@@ -544,7 +544,7 @@ class AuditIT {
                 assertThat(aborted.status).as(aborted.toString()).isZero();
                 assertThat(aborted.out).contains("1 open transactions were aborted");
                 stalls.check(60_001);
-                assertThat(connection.alarms().standing()).isEmpty();
+                assertThat(connection.alarms().active()).isEmpty();
             }
         }
         assertThat(ledger().at("/all/generated").asInt()).isEqualTo(11);
@@ -563,7 +563,7 @@ class AuditIT {
         JsonNode ledger = ledger();
         assertThat(ledger.path("complete").asBoolean()).isFalse();
         assertThat(ledger.path("gaps").toString()).contains("earlier decisions are deleted");
-        assertThat(ledger.at("/all/untold").asInt()).isEqualTo(6);
+        assertThat(ledger.at("/all/expired").asInt()).isEqualTo(6);
         assertThat(millrace("ledger").out).contains("It adds up, as far as the log goes back.");
     }
 
@@ -585,8 +585,7 @@ class AuditIT {
 
         run.version(1_000_000);
         assertThat(sentencesOfDoctor())
-                .contains(
-                        "a manifest names version 1000000, and the run's chain ends with version 0; it is passed over");
+                .contains("a manifest names version 1000000, and the run's chain ends with version 0; it is ignored");
         run.deleteVersion(1_000_000); // as a learner does
         assertThat(sentencesOfDoctor()).noneMatch(sentence -> sentence.contains("1000000"));
     }
@@ -714,8 +713,7 @@ class AuditIT {
     void shouldImportAnArchiveOfAnEarlierContractAndAnswerQuestionsAboutItsTopics() throws Exception {
         Path archive = Path.of("src", "test", "resources", "archives", "contract-3");
         assertThat(ofTheArchive("import", archive.toString()).out)
-                .contains(
-                        "every file in " + archive + " is as it was exported", "1,519 offsets of run recorded are on ");
+                .contains("every file in " + archive + " matches its hash", "1,519 offsets of run recorded are on ");
 
         JsonNode ledger =
                 ofTheArchive("ledger", "--json", "--topic-prefix", "millrace.").json();
@@ -756,13 +754,13 @@ class AuditIT {
         assertThat(outcomes).containsExactlyInAnyOrder("trained", "masked", "dropped", "waits for its step");
 
         assertThat(ofTheArchive("doctor", "--topic-prefix", "millrace.").out)
-                .contains("run recorded, topics millrace.*, 6 steps", "Nothing is broken or sick.");
+                .contains("run recorded, topics millrace.*, 6 steps", "Nothing is broken or critical.");
         assertThat(ofTheArchive("replay", "--topic-prefix", "millrace.").out)
-                .contains("the replay made every record of the run again, byte for byte");
+                .contains("the replay reproduced every record of the run byte for byte");
         Said repair = ofTheArchive("repair", "--topic-prefix", "millrace.");
         assertThat(repair.status).isEqualTo(4);
         assertThat(repair.out)
                 .as("it was archived without weights")
-                .contains("version-lost: version 6, the newest, cannot be read", "there is no way out on this log");
+                .contains("version-lost: version 6, the newest, cannot be read", "no repair is possible on this log");
     }
 }

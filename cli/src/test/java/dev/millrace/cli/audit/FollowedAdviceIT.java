@@ -107,7 +107,7 @@ class FollowedAdviceIT {
         List<ConsumerRecord<byte[], byte[]>> manifests = manifests();
         cut("policy-versions", manifests.get(manifests.size() - 1).offset());
         assertThat(found("versions-lost").words())
-                .contains("wait (costs 0.0 trajectory-seconds): the learner learns batch");
+                .contains("wait (costs 0.0 trajectory-seconds): the learner trains on batch");
         goesOn();
     }
 
@@ -223,7 +223,7 @@ class FollowedAdviceIT {
         assertThat(refused.status()).isEqualTo(1);
         assertThat(refused.err().replaceAll("\\s+", " "))
                 .contains(
-                        "cannot start the generator, which would do all of its work again: consumer group millrace.generator")
+                        "cannot start the generator, which would repeat all of its work: consumer group millrace.generator")
                 .contains("offsets.retention.minutes")
                 .contains("millrace repair --do new-epoch --run-dir ");
         Said advice = found("offsets-lost");

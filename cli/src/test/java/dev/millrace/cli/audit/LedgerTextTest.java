@@ -54,10 +54,8 @@ class LedgerTextTest {
                         "  masked      by m2po 9",
                         "  dropped     duplicate 3, stale 6",
                         "              0-17/3 has waited for a score for 4.0 s",
-                        "  copies      records that are there once more, and count once: batches 3,",
-                        "              outcomes 1",
-                        "  strays      records that name no place of the topic, and count for nothing:",
-                        "              outcomes 2",
+                        "  copies      duplicate records, each counted once: batches 3, outcomes 1",
+                        "  strays      records that name no offset of the topic, not counted: outcomes 2",
                         "It adds up.");
     }
 
@@ -99,6 +97,6 @@ class LedgerTextTest {
     void shouldRefuseARangeThatHoldsNothing() {
         assertThatThrownBy(() -> new VersionRange(3, 2))
                 .isInstanceOf(ConfigException.class)
-                .hasMessage("--from-version 3 is newer than --to-version 2; nothing could be shown");
+                .hasMessage("--from-version 3 is newer than --to-version 2; the range is empty");
     }
 }

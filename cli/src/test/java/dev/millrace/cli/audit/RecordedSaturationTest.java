@@ -54,7 +54,7 @@ class RecordedSaturationTest {
                 .as(treatment.toPrettyString())
                 .isEqualTo("E");
         assertThat(treatment.path("fix").asText()).isEqualTo("lower_pressure");
-        assertThat(treatment.path("answer").asText()).isEqualTo("epochs=1, which no replay of decisions can try");
+        assertThat(treatment.path("answer").asText()).isEqualTo("epochs=1, which a replay of decisions cannot test");
         assertThat(treatment.path("patches").findValuesAsText("name"))
                 .containsExactly("epochs=1", "epochs=1, minibatches=1");
         assertThat(treatment.path("patches").findValuesAsText("effect")).containsOnly("updates");

@@ -112,7 +112,7 @@ class RollbackIT {
             assertThat(older.status()).isEqualTo(2);
             assertThat(older.err())
                     .contains("run.epoch is 0, and run ")
-                    .contains("is in epoch 1, which is the one that is read; leave run.epoch out");
+                    .contains("is in epoch 1, the epoch that is read; leave run.epoch out");
 
             JsonNode ledger = RunInFolder.millrace(log, "ledger", "--json").json();
             assertThat(ledger.path("adds_up").asBoolean()).isTrue();
@@ -147,13 +147,13 @@ class RollbackIT {
 
         Said found = run.millrace("repair");
         assertThat(found.status()).as(found.toString()).isEqualTo(4);
-        assertThat(found.words()).contains("epoch-unfinished: epoch 2 was begun from version 4 of epoch 1");
+        assertThat(found.words()).contains("epoch-unfinished: epoch 2 was started from version 4 of epoch 1");
         assertThat(found.out()).contains("millrace rollback --to-version 4 --run-dir " + directory);
-        assertThat(run.millrace("repair", "--do", "skip-batch").err()).contains("offered are: new-epoch");
+        assertThat(run.millrace("repair", "--do", "skip-batch").err()).contains("offered: new-epoch");
         Said other = run.millrace("rollback", "--to-version", "3");
         assertThat(other.status()).isEqualTo(1);
         assertThat(other.err())
-                .contains("epoch 2 was begun from version 4 of epoch 1 and its first version is not there yet")
+                .contains("epoch 2 was started from version 4 of epoch 1 and has no first version yet")
                 .contains("--to-version 4");
         Said completed = run.millrace("rollback", "--to-version", "4");
         assertThat(completed.status()).as(completed.toString()).isZero();

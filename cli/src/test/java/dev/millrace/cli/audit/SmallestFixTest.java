@@ -348,7 +348,7 @@ class SmallestFixTest {
                 .contains("dppo_tv cannot act: with minibatches=1 and epochs=1");
         assertThat(treatment.trial()).isEmpty();
         assertThat(TreatmentReport.conclusion(treatment).answer())
-                .isEqualTo("epochs=1, which no replay of decisions can try");
+                .isEqualTo("epochs=1, which a replay of decisions cannot test");
         assertThat(TreatmentReport.section(treatment).notes())
                 .anyMatch(note -> note.contains("./millrace replay --retrain --corrections PATCH.yaml"))
                 .contains("elsewhere: learner.step.optimizer.learning_rate: half of it");
@@ -407,8 +407,7 @@ class SmallestFixTest {
         assertThat(treatment.at("/trial/unpatched/gone").asInt()).isEqualTo(5);
         assertThat(treatment.path("answer").asText())
                 .endsWith(
-                        "ends the alarm on the recorded batches; but it goes by chance, too: unpatched it was gone a step later"
-                                + " after 5 of 5 steps that had it");
+                        "ends the alarm on the recorded batches; but the alarm also ends by chance: unpatched, it ended a step later after 5 of 5 steps that had it");
     }
 
     @Test
@@ -420,8 +419,7 @@ class SmallestFixTest {
         });
         assertThat(treatment(4).path("answer").asText())
                 .endsWith(
-                        "; whether it would have gone by chance is not known: it stood at the last 2 steps alone, and the"
-                                + " tree looks over 8");
+                        "; whether it would have ended by chance is unknown: it was raised at the last 2 steps only, and the window is 8");
     }
 
     @Test
@@ -430,7 +428,7 @@ class SmallestFixTest {
 
         assertThat(treatment(4).path("answer").asText())
                 .endsWith(
-                        "ends the alarm on the recorded batches; unpatched it stood at each of the 11 steps that followed one with it");
+                        "ends the alarm on the recorded batches; unpatched, it persisted at each of the 11 steps that followed one with it");
     }
 
     @Test
@@ -448,7 +446,7 @@ class SmallestFixTest {
                 .contains("  answer      weights.kind=token, weights.threshold=0.5_5.0: ends the alarm on\n")
                 .contains("    algorithm:\n      weights:\n        kind: token\n")
                 .contains("steps with this alarm")
-                .contains("what no replay says:");
+                .contains("not shown by a replay:");
         assertThat(said.lines())
                 .filteredOn(line -> !line.contains("/") && !line.contains("--set"))
                 .allMatch(line -> line.length() <= Lines.width());

@@ -82,9 +82,8 @@ class CheckpointModelTest {
         assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
                 .isInstanceOf(ConfigException.class)
                 .hasMessage("model.checkpoint " + directory
-                        + " has a vocabulary of 17 tokens and the task's has 16; a policy can"
-                        + " only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
-                        + " or train it on text with its own: --data FILE");
+                        + " has a vocabulary of 17 tokens and the task's has 16; give a checkpoint with the task's"
+                        + " vocabulary, or train on text with the checkpoint's own: --data FILE");
     }
 
     @Test
@@ -98,8 +97,8 @@ class CheckpointModelTest {
         assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
                 .isInstanceOf(ConfigException.class)
                 .hasMessage(directory.resolve("tokenizer.json")
-                        + " gives '<bos>' the id 1 and the task's vocabulary the id 0; the"
-                        + " policy would read other words than the task writes");
+                        + " gives '<bos>' the id 1 and the task's vocabulary the id 0; the policy would read"
+                        + " different tokens");
         Files.writeString(directory.resolve("tokenizer.json"), "{}");
         assertThatThrownBy(() -> resolve("--set", "model.checkpoint=" + directory))
                 .isInstanceOf(ConfigException.class)

@@ -46,18 +46,18 @@ class ClientFileTest {
     @Test
     void shouldFollowReferences() throws Exception {
         assertThat(refusal("bootstrap.servers=127.0.0.1:1\nssl.truststore.password=${env:MILLRACE_NO_SUCH}\n"))
-                .contains(
-                        "kafka.ssl.truststore.password refers to ${env:MILLRACE_NO_SUCH}, and the environment has no variable");
+                .contains("kafka.ssl.truststore.password refers to ${env:MILLRACE_NO_SUCH}, and there is no"
+                        + " environment variable");
     }
 
     @Test
     void shouldNameFileAndKeyOfWhatIsNoSettingOrMustNotBeSet() throws Exception {
         assertThat(refusal("sasl.mechanisms=PLAIN\n"))
-                .contains("client.properties: kafka.sasl.mechanisms is no setting that Kafka's clients know")
+                .contains("client.properties: kafka.sasl.mechanisms is not a setting that Kafka's clients know")
                 .contains("did you mean kafka.sasl.mechanism?");
         assertThat(refusal("isolation.level=read_uncommitted\n"))
                 .contains(
-                        "client.properties: kafka.isolation.level must not be set: exactly-once delivery rests on it");
+                        "client.properties: kafka.isolation.level must not be set: exactly-once delivery depends on it");
     }
 
     @Test

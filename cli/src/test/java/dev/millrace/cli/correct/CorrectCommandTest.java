@@ -175,7 +175,7 @@ class CorrectCommandTest {
     @Test
     void shouldSayWhyThereIsNothingToCorrect() throws IOException {
         assertThat(run(List.of("{}"), "--preset", "disabled")).isEqualTo(1);
-        assertThat(err.toString()).contains("has no line that could be corrected");
+        assertThat(err.toString()).contains("has no line to correct");
         assertThat(run(List.of(OFF_POLICY.replace("[1,0,1]", "[0,0,0]")), "--preset", "disabled"))
                 .isEqualTo(1);
         assertThat(err.toString()).contains("every mask is 0");
@@ -273,9 +273,9 @@ class CorrectCommandTest {
 
         assertThat(exit).isEqualTo(1);
         assertThat(err.toString())
-                .contains(
-                        "does not go with the algorithm: stage pass_at_k cannot decide about the batch: pass@k needs groups of at"
-                                + " least k sequences: group=0, sequences=2, k=4");
+                .contains("does not fit the algorithm: stage pass_at_k cannot decide about the batch: pass@k needs"
+                        + " groups of at"
+                        + " least k sequences: group=0, sequences=2, k=4");
     }
 
     @Test
@@ -435,7 +435,7 @@ class CorrectCommandTest {
         assertThat(err.toString())
                 .contains(
                         "/dev/zero: line 1 has more than 67108864 characters; give a file with one JSON object per line")
-                .contains("bytes is no text in UTF-8, behind line 0");
+                .contains("bytes is not UTF-8 text after line 0");
         assertThat(folder.resolve("out")).doesNotExist();
     }
 }

@@ -197,7 +197,7 @@ class ImportedRecordsTest {
         assertThat(said())
                 .doesNotContain("without version spans")
                 .contains("1 steps, 2 sequences, 6 response tokens (4 trained), at most 0 versions old")
-                .contains("some line does not say which version sampled it")
+                .contains("some lines have no sampling version")
                 .contains(
                         "the advantages of 1 of 2 sequences are those that none makes; the largest difference is 0.250")
                 .contains("not on every line: old log-probs,")
@@ -212,9 +212,7 @@ class ImportedRecordsTest {
         assertThat(millrace("replay", "--archive", archive().toString(), "--corrections", "m2po"))
                 .as(err.toString())
                 .isZero();
-        assertThat(said())
-                .contains("recorded stands for the algorithm given on import")
-                .doesNotContain("the run's own");
+        assertThat(said()).contains("recorded is the algorithm given on import").doesNotContain("the run's own");
 
         String[] lastSteps = {
             "replay", "--archive", archive().toString(), "--from-version", "4", "--corrections", "vcpo"
@@ -327,7 +325,7 @@ class ImportedRecordsTest {
                 .containsPattern("mine-17 +4 +1 +3 +trained: batch 0, version 5")
                 .containsPattern("a.jsonl:3 +4 +0 +3 +trained: batch 0, version 5");
         assertThat(millrace("trace", "b/2", "--archive", archive().toString())).isEqualTo(5);
-        assertThat(err.toString()).contains("there is no rollout b/2; its group is there, on the log: 0, 1");
+        assertThat(err.toString()).contains("there is no rollout b/2; its group exists, on the log: 0, 1");
         assertThat(millrace("trace", "mine-18", "--archive", archive().toString()))
                 .isEqualTo(5);
     }
@@ -355,7 +353,7 @@ class ImportedRecordsTest {
             command.addAll(List.of("--archive", archive().toString()));
             assertThat(millrace(command.toArray(String[]::new))).isEqualTo(1);
             assertThat(err.toString())
-                    .contains("an earlier version made it, without rollouts and steps; import the records again");
+                    .contains("an earlier version made it without rollouts and steps; import the records again");
         }
     }
 
@@ -375,7 +373,7 @@ class ImportedRecordsTest {
         assertThat(said())
                 .contains("engine mismatch (A): ")
                 .contains("|mean ratio - 1| at one version is 0.2320")
-                .contains("-> record log-probs of the distribution that was sampled");
+                .contains("-> record log-probs of the sampled distribution");
         assertThat(millrace(
                         "replay",
                         "--archive",
@@ -439,7 +437,7 @@ class ImportedRecordsTest {
                                 .contains("a.jsonl:8: behavior_log_probs[2] must be at least -350.0,")
                                 .contains(": -9999.0; set mask[2] to 0, or remove the line"),
                         bad -> assertThat(bad)
-                                .isEqualTo("6 lines or rows are bad, and no archive was made; mend or remove them"));
+                                .isEqualTo("6 lines or rows are bad, and no archive was made; fix or remove them"));
         assertThat(archive()).doesNotExist();
     }
 

@@ -165,7 +165,7 @@ class ParquetRecordsTest {
                 .containsExactly(
                         file + ":2: mask[0] must be 0 or 1: 2",
                         file + ":4: mask[0] must be 0 or 1: -1",
-                        "2 lines or rows are bad, and no archive was made; mend or remove them");
+                        "2 lines or rows are bad, and no archive was made; fix or remove them");
         assertThat(folder.resolve("archive")).doesNotExist();
     }
 

@@ -54,7 +54,7 @@ class DocumentedCommandsIT {
     private static final String BATCH =
             "{\"id\":\"a\",\"mask\":[1,1],\"behavior_log_probs\":[-2.0,-1.0],\"proximal_log_probs\":[-1.9,-1.1]}\n";
     private static final String CERTIFICATE =
-            "cd \"$1\"; cp -a infra/examples/records/dump dump; openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=gateway.example 2>&1";
+            "cd \"$1\"; cp -a infra/examples/records/dump dump; cp -a dump records; openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out chain.pem -days 2 -subj /CN=gateway.example 2>&1";
 
     private static final JsonNode LIST =
             ConfigTree.read(Path.of("src", "test", "resources", "documented-commands.yaml"));
@@ -378,6 +378,11 @@ class DocumentedCommandsIT {
         run(
                 "the run",
                 train + " --run-dir runs/my-run; ./millrace export --run-dir runs/my-run --to my-run.archive",
+                clone.toString());
+        run(
+                "the run with adapters",
+                "cd \"$1\"; ./millrace train --plain --model models/my-model --data prompts.jsonl --reward numeric --max-steps 2"
+                        + " --set learner.lora.rank=2 --set task.response_tokens=8 --run-dir runs/my-adapter",
                 clone.toString());
         run(
                 "the run on the broker",

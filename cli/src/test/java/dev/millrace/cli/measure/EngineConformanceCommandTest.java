@@ -78,7 +78,7 @@ class EngineConformanceCommandTest {
             assertThat(run("sglang", engine, "processed")).as(said::toString).isZero();
             assertThat(engine.violations()).isEmpty();
         }
-        assertThat(said.toString()).contains("left out  draws by the seed").contains(" 0 failed");
+        assertThat(said.toString()).contains("left out  samples by the seed").contains(" 0 failed");
     }
 
     @Test

@@ -438,7 +438,7 @@ class LoadTestSmokeIT {
                 .contains("absent: failed")
                 .contains(
                         commit.matches("[0-9a-f]+")
-                                ? "saturation: measured already"
+                                ? "saturation: already measured"
                                 : "saturation: "); // of a tree with changes
     }
 
@@ -472,6 +472,7 @@ class LoadTestSmokeIT {
             case "staleness" -> List.of(grid, "runs.csv");
             case "lag-law" -> List.of(grid, "lag-law.md", "lag-law.json");
             case "lengths" -> List.of("--lengths 4,8 --batches 2 --oracle-batches 2", "lengths.csv", "lengths.json");
+            case "methods" -> List.of("--lag 2 --repetitions 2", "methods.csv", "methods.json");
             default ->
                 throw new AssertionError("no tiny instance of experiment " + experiment + " is known here; add one");
         };

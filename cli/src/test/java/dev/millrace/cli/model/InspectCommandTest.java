@@ -40,7 +40,7 @@ class InspectCommandTest {
         Said said = inspect(directory);
         assertThat(said.status).as(said.toString()).isEqualTo(InspectCommand.UNSUPPORTED);
         assertThat(said.out.replaceAll("\\s+", " "))
-                .contains("It cannot be trained: " + directory, "is no regular file");
+                .contains("It cannot be trained: " + directory, "is not a regular file");
     }
 
     private void save() throws IOException {
@@ -167,6 +167,6 @@ class InspectCommandTest {
         Said said = inspect(directory);
         assertThat(said.status).isEqualTo(2);
         assertThat(said.err).contains(directory + " holds no config.json");
-        assertThat(inspect(directory.resolve("nothing")).err).contains("is no directory");
+        assertThat(inspect(directory.resolve("nothing")).err).contains("is not a directory");
     }
 }

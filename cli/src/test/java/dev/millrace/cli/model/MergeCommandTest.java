@@ -68,7 +68,7 @@ class MergeCommandTest {
         assertThat(to.resolve("tokenizer.json")).hasContent("the adapter's");
         assertThat(to.resolve("LICENSE")).hasContent("the base's");
         assertThat(run(1, "model", "merge", adapter.toString(), "--to", to.toString()))
-                .contains(to + " is there already, and nothing is overwritten");
+                .contains(to + " exists and is not overwritten");
     }
 
     @Test
@@ -79,8 +79,8 @@ class MergeCommandTest {
         Path config = adapter.resolve("adapter_config.json");
         Files.writeString(config, Files.readString(config).replace(base.toString(), "org/name"));
         assertThat(run(2, "model", "merge", adapter.toString(), "--to", to))
-                .contains(
-                        "base_model_name_or_path is 'org/name', which is no directory here; give the base model's: --base DIR");
+                .contains("base_model_name_or_path is 'org/name', which is not a directory here; give the base"
+                        + " model's: --base DIR");
         assertThat(run(2, "model", "merge", adapter.toString(), "--base", adapter.toString(), "--to", to))
                 .contains("holds an adapter (adapter_config.json) and no model; merge it into its base model");
         assertThat(Path.of(to)).doesNotExist();

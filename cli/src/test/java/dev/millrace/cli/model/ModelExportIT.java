@@ -114,10 +114,10 @@ class ModelExportIT {
 
         Said again = export("first", to);
         assertThat(again.status).isEqualTo(1);
-        assertThat(again.err).contains(to + " is there already, and nothing is overwritten; name a new directory");
+        assertThat(again.err).contains(to + " exists and is not overwritten; name a new directory");
         Said unknown = export("first", folder.resolve("other"), "--version", "17");
         assertThat(unknown.status).isEqualTo(1);
-        assertThat(unknown.err).contains("17").contains("give --version one whose weights are kept");
+        assertThat(unknown.err).contains("17").contains("give --version a version whose weights are kept");
         assertThat(folder.resolve("other")).doesNotExist();
     }
 
@@ -245,8 +245,8 @@ class ModelExportIT {
         Said said = export("second", folder.resolve("without"));
         assertThat(said.status).as(said.toString()).isZero();
         assertThat(said.words())
-                .contains("the checkpoint that the run began with cannot be read any more")
-                .contains("so config.json is made from the shape")
+                .contains("the run's start checkpoint can no longer be read")
+                .contains("so config.json is derived from the shape")
                 .contains("the version bit for bit");
         assertThat(folder.resolve("without/generation_config.json")).doesNotExist();
         assertThat(VersionHash.of(new CheckpointDirectory(folder.resolve("without")), Dtype.BF16))

@@ -150,10 +150,63 @@ class ModelPublishIT {
 
     @Test
     @Order(3)
+    void shouldPublishAdaptersAndACopyThatPythonReads() throws Exception {
+        train(
+                "lora",
+                2,
+                "--set",
+                "model.checkpoint=" + folder.resolve("model"),
+                "--set",
+                "learner.lora={rank: 2, target_modules: [q_proj, up_proj]}");
+        Path copy = folder.resolve("copy");
+        Said said = run(
+                "model publish --adapter --from-version 0",
+                "lora",
+                "--to",
+                folder.resolve("adapters").toString(),
+                "--copy-to",
+                copy.toUri().toString());
+        assertThat(said.status).as(said.toString()).isZero();
+        assertThat(said.words())
+                .contains("version 0 is left out: it is the base of the run's adapters")
+                .contains("version 2 is in ");
+        Path exported = folder.resolve("exported-adapter");
+        assertThat(run("model export --adapter", "lora", "--to", exported.toString()).status)
+                .isZero();
+        assertThat(copy.resolve("2/adapter_model.safetensors"))
+                .hasSameBinaryContentAs(exported.resolve("adapter_model.safetensors"));
+        assertThat(copy.resolve("2/adapter_config.json"))
+                .hasSameBinaryContentAs(exported.resolve("adapter_config.json"));
+
+        Path newest = folder.resolve("newest-adapter");
+        PythonInterpreter python = PythonInterpreter.with(folder, "numpy");
+        Process saved = python.start(
+                "adapter", Map.of(), "-m", "millrace_rl.published", copy.toString(), "--to", newest.toString());
+        assertThat(saved.waitFor(300, TimeUnit.SECONDS)).isTrue();
+        assertThat(python.printed("adapter"))
+                .as("the hash over its tensors is the manifest's")
+                .isEqualTo("version 2 is in " + newest + "\n");
+    }
+
+    @Test
+    @Order(4)
     void shouldSayWhatCannotBePublished() {
+        assertThat(publish("--copy-to", "bucket/prefix").err)
+                .contains("--copy-to must be s3://bucket/prefix or file:///path: bucket/prefix");
+        assertThat(publish("--adapter", "--dtype", "bfloat16").err)
+                .contains("--dtype is for merged versions; an adapter keeps its own type: leave --dtype out");
         assertThat(publish("--keep", "0").err).contains("--keep must be at least 1: 0");
         assertThat(publish("--from-version", "-1").err).contains("--from-version must be at least 0: -1");
         assertThat(publish("--full-every", "0").err).contains("--full-every must be at least 1: 0");
+        assertThat(run(
+                                "model publish --adapter",
+                                "first",
+                                "--to",
+                                folder.resolve("none").toString())
+                        .err
+                        .replaceAll("\\s+", " "))
+                .contains("trains all weights (learner.lora.rank=0), so it has no adapters; leave --adapter out");
+        assertThat(folder.resolve("none")).doesNotExist();
         Said other =
                 run("model publish", "first", "--to", folder.resolve("versions").toString());
         assertThat(other.status).isEqualTo(1);

@@ -24,11 +24,11 @@ class CounterfactualOptionsTest {
     void shouldRefuseWhatSaysNothing() {
         assertThatThrownBy(() -> options("--live", "--gradients"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessage("--live says what --retrain learns from; give that too");
+                .hasMessage("--live needs --retrain; give that too");
         assertThatThrownBy(() -> options("--retrain", "--seeds", "2"))
                 .isInstanceOf(ConfigException.class)
-                .hasMessage(
-                        "--seeds=2 asks for other draws, and without --live nothing is drawn: give that too, or leave out --seeds");
+                .hasMessage("--seeds=2 sets sampling seeds, and without --live nothing is sampled: give that too, or"
+                        + " leave out --seeds");
         assertThatThrownBy(() -> options("--retrain", "--live", "--seeds", "0"))
                 .isInstanceOf(ConfigException.class)
                 .hasMessage("--seeds must be at least 1: 0");

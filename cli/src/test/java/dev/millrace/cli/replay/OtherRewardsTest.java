@@ -81,14 +81,13 @@ class OtherRewardsTest {
     void shouldSayWhatIsWrongWithAnAnswer() {
         assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/2\", \"reward\": 1}'; cat", "g/1", LIMIT))
                 .isInstanceOf(RefusedRequestException.class)
-                .hasMessageStartingWith("--rewarder does not say what rollout g/1 is worth: ")
-                .hasMessageEndingWith("answered another question: rollout_id is \"g/2\", asked was \"g/1\"");
+                .hasMessageStartingWith("--rewarder has no reward for rollout g/1: ")
+                .hasMessageEndingWith("answered another request: rollout_id is \"g/2\", asked was \"g/1\"");
         assertThatThrownBy(() -> ask("read x; echo '{\"rollout_id\": \"g/1\", \"reward\": \"1\"}'; cat", "g/1", LIMIT))
-                .hasMessageEndingWith("no finite number as reward: \"1\"");
+                .hasMessageEndingWith("without a finite number as reward: \"1\"");
         assertThatThrownBy(() -> ask("read x; exit 3", "g/1", LIMIT))
-                .hasMessage(
-                        "--rewarder does not say what rollout g/1 is worth: 'read x; exit 3' gives no answer: it ended"
-                                + " with status 3");
+                .hasMessage("--rewarder has no reward for rollout g/1: 'read x; exit 3' gives no answer: it ended"
+                        + " with status 3");
         assertThatThrownBy(() -> ask("exec sleep 1000", "g/1", 50))
                 .hasMessageContaining("it has not answered within 50 ms");
         assertThatThrownBy(() -> ask(
@@ -96,8 +95,7 @@ class OtherRewardsTest {
                         "g/1",
                         LIMIT))
                 .hasMessageEndingWith(
-                        "gives rewards to turns or tokens of rollout g/1, and a replay takes one number for a"
-                                + " rollout");
+                        "gives rewards to turns or tokens of rollout g/1, and a replay accepts one number per rollout");
     }
 
     @Test
@@ -107,7 +105,7 @@ class OtherRewardsTest {
         assertThatThrownBy(() -> exact.verify(rollout("g/1")))
                 .isInstanceOf(RefusedRequestException.class)
                 .hasMessageStartingWith(
-                        "--rewards judges by the row of the prompt, and that of group g is not on the log");
+                        "--rewards judges by the row of the prompt, and that of group g is no longer on the log");
     }
 
     @Test

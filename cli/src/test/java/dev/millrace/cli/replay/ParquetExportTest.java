@@ -247,7 +247,7 @@ class ParquetExportTest {
                         + System.lineSeparator());
         assertThat(export("--archive", archive, "--to", fresh).err).contains("--archive is read with --parquet");
         assertThat(export("--archive", archive, "--run", "r", "--parquet", "--to", fresh).err)
-                .contains("--archive says which run");
+                .contains("--archive names the run");
         assertThat(export("--archive", archive, "--parquet", "--from-version", "2", "--to", fresh).err)
                 .contains("--parquet writes all of a run");
         assertThat(Files.exists(Path.of(fresh))).isFalse();

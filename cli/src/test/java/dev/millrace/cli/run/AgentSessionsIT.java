@@ -76,18 +76,8 @@ class AgentSessionsIT {
                 .set("learner.max_steps=1")
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(folder.resolve("broker"));
-                RunLog log = RunLog.open(
-                        Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.empty()),
-                        config.topics(),
-                        "",
-                        Clock.systemUTC());
+                RunLog log = config.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()), config.topics(), Optional.empty());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE);

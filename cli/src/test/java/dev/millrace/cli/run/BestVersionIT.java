@@ -111,10 +111,10 @@ class BestVersionIT {
             assertThat(gone.status).as(gone.toString()).isEqualTo(5);
             assertThat(gone.err)
                     .contains(String.format(
-                            "the best version on held-out prompts, %d (reward %.3f), cannot be had: version %d ",
+                            "the best version on held-out prompts, %d (reward %.3f), is not available: version %d ",
                             version, best.path("reward").asDouble(), version))
-                    .contains(" is no longer kept: its chunks lay on ")
-                    .contains("no other version that was evaluated is kept either");
+                    .contains(" is no longer kept: its chunks were on ")
+                    .contains("no other evaluated version is kept");
         }
         assertThat(folder.resolve("none")).doesNotExist();
         assertThat(of("doctor", "--try", "0").out.replaceAll("\\s+", " "))

@@ -68,7 +68,7 @@ class CriticIT {
                             .isEqualTo(PackedFloats.length(trajectory.getProximalLogProbs())));
         }
         assertThat(millrace("replay", "--run-dir", run.toString(), "--retrain", "--from-version", "0"))
-                .contains("make the weights of all " + STEPS + " versions again, bit for bit");
+                .contains("reproduce the weights of all " + STEPS + " versions bit for bit");
         Path exported = folder.resolve("exported");
         millrace("model", "export", "--run-dir", run.toString(), "--to", exported.toString());
         assertThat(new CheckpointDirectory(exported).layout())

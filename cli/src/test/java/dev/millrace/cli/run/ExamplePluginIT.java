@@ -64,13 +64,13 @@ class ExamplePluginIT {
     }
 
     @Test
-    void shouldListWhatThePluginBringsThroughEachDoor() throws Exception {
+    void shouldListWhatThePluginBringsThroughEachExtensionPoint() throws Exception {
         JsonNode listed = new ObjectMapper().readTree(run(0, "plugins", "--json", "--plugin-path", jar.toString()));
         Map<String, String> brought = new TreeMap<>();
-        for (JsonNode door : listed.get("doors")) {
-            for (JsonNode kind : door.get("kinds")) {
+        for (JsonNode point : listed.get("doors")) {
+            for (JsonNode kind : point.get("kinds")) {
                 if (kind.get("plugin").asText().equals("lab")) {
-                    brought.put(door.get("name").asText(), kind.get("name").asText());
+                    brought.put(point.get("name").asText(), kind.get("name").asText());
                 }
             }
         }
@@ -101,7 +101,7 @@ class ExamplePluginIT {
     }
 
     @Test
-    void shouldTrainWithEveryDoorAtWork() throws Exception {
+    void shouldTrainWithEveryExtensionPointAtWork() throws Exception {
         Path plugins = Files.createDirectories(folder.resolve("plugins")); // a folder of plug-ins does as well
         Files.copy(jar, plugins.resolve("lab.jar"));
         try (TrainProcess train = TrainProcess.train(
@@ -146,7 +146,7 @@ class ExamplePluginIT {
                 .contains("It adds up.");
         assertThat(run(0, "replay", "--run-dir", folder.resolve("run").toString(), "--plugin-path", jar.toString()))
                 .as("what plug-ins decided is decided again")
-                .contains("as recorded: the replay made every record of the run again, byte for byte");
+                .contains("as recorded: the replay reproduced every record of the run byte for byte");
         assertThat(refused("ledger", "--run-dir", folder.resolve("run").toString()))
                 .contains(
                         "task.kind must be one of inc, sort, guess, text, or a kind of a plug-in (--plugin-path): 'reverse'");

@@ -199,7 +199,7 @@ class ExternalClusterIT {
         assertThat(held()).isEqualTo(before);
         Said again = millrace("delete", "--run", gone, "--yes");
         assertThat(again.status()).isEqualTo(5);
-        assertThat(again.err()).contains("there is nothing of a run under the topic prefix '" + prefix + "'");
+        assertThat(again.err()).contains("no topic, group or subject of a run under the topic prefix '" + prefix + "'");
     }
 
     /** All that runs leave on the cluster, but for transactional ids. */
@@ -348,7 +348,7 @@ class ExternalClusterIT {
         assertThat(refused.err().lines())
                 .containsExactly("millrace: the topics under '" + first.prefix + "' belong to run " + first.id
                         + ", not to run " + id(refused, "three")
-                        + "; go on with that run, or choose another topic prefix");
+                        + "; continue that run, or choose another topic prefix");
     }
 
     @Test
@@ -361,7 +361,7 @@ class ExternalClusterIT {
                 .singleElement()
                 .asString()
                 .startsWith("millrace: run.bootstrap_servers is " + cluster.bootstrapServers() + " in " + two
-                        + "/config.yaml and empty is asked for; ");
+                        + "/config.yaml and empty is requested; ");
     }
 
     @Test

@@ -121,18 +121,8 @@ class ForeignPartnersIT {
                 .set("learner.max_steps=" + STEPS)
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
-                RunLog log = RunLog.open(
-                        Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.empty()),
-                        config.topics(),
-                        "",
-                        Clock.systemUTC())) {
+                RunLog log = config.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()), config.topics(), Optional.empty())) {
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getByName("127.0.0.1"), 0), 0);
             new RegistryHttpApi(log.registryContents().orElseThrow()).mount(server::createContext);
             server.start();

@@ -46,18 +46,10 @@ class KilledEvaluatorIT {
         SETTINGS.forEach(layers::set);
         MillraceConfig config = layers.resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(folder.resolve("broker"));
-                RunLog log = RunLog.open(
+                RunLog log = config.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.of(RecordedConfiguration.of(config).text())),
                         config.topics(),
-                        "",
-                        Clock.systemUTC());
+                        Optional.of(RecordedConfiguration.of(config).text()));
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
                 LoggedRun run = LoggedRun.on(broker.bootstrapServers(), "killed", "millrace.")) {

@@ -85,7 +85,6 @@ class KilledGatewayIT {
     @TempDir
     private Path folder;
 
-    /** Plays on until it is over. */
     /** The session was ended, since nothing was asked of it for too long. */
     private static final class OverException extends Exception {
         private static final long serialVersionUID = 1;
@@ -138,18 +137,8 @@ class KilledGatewayIT {
         settings.forEach(layers::set);
         MillraceConfig config = layers.resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(folder.resolve("broker"));
-                RunLog log = RunLog.open(
-                        Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.empty()),
-                        config.topics(),
-                        "",
-                        Clock.systemUTC());
+                RunLog log = config.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()), config.topics(), Optional.empty());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
                 RoleThreads threads = new RoleThreads(TrainProcess.PATIENCE)) {
@@ -320,7 +309,7 @@ class KilledGatewayIT {
                     return JSON.readTree(response.body());
                 }
                 problem = response.body();
-                if (problem.contains("is over") && (response.statusCode() == 404 || response.statusCode() == 422)) {
+                if (problem.contains("has ended") && (response.statusCode() == 404 || response.statusCode() == 422)) {
                     throw new OverException(problem);
                 }
                 assertThat(response.statusCode()).as(problem).isIn(429, 503);

@@ -74,12 +74,13 @@ class PythonTrainerIT {
                     .as("ends in time; it printed %s", python.printed("last"))
                     .isTrue();
             assertThat(last.exitValue()).as(python.printed("last")).isZero();
+            awaitUntil(threads, python, () -> threads.hasEnded(learner));
             threads.stop();
             assertThat(threads.failure())
                     .get()
                     .asString()
                     .as("Millrace's own learner has ended when the first in Python took over")
-                    .contains("somebody newer has taken over");
+                    .contains("fenced by");
 
             Account account = new LedgerReader(log.connection()).read(TrainProcess.PATIENCE);
             requireEveryStepOnce(account);

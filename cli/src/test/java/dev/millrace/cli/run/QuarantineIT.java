@@ -68,18 +68,8 @@ class QuarantineIT {
                 .set("admission.quarantine.difference_tokens=256")
                 .resolve();
         try (EmbeddedBroker broker = EmbeddedBroker.start(directory.resolve("broker"));
-                RunLog log = RunLog.open(
-                        Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.empty()),
-                        config.topics(),
-                        "",
-                        Clock.systemUTC());
+                RunLog log = config.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()), config.topics(), Optional.empty());
                 Pipeline pipeline =
                         new Pipeline(config, log.connection(), new SimpleMeterRegistry(), Clock.systemUTC());
                 PolicyFeed feed = new PolicyFeed(log.connection(), config.weights());
@@ -104,7 +94,7 @@ class QuarantineIT {
             Alarm found = alarm(connection, "liar").orElseThrow();
             assertThat(found.sentence())
                     .startsWith("its log-probs differ by ")
-                    .contains(" nats in the mean from those of the versions that it names, in ", " of 7 lots of ");
+                    .contains(" nats on average from those of the versions it names, in ", " of 7 lots of ");
             assertThat(entered("millrace quarantine list "
                             + found.remedy().substring(found.remedy().indexOf("--"))))
                     .contains("liar")
@@ -155,7 +145,7 @@ class QuarantineIT {
     }
 
     private static Optional<Alarm> alarm(LogConnection connection, String generatorId) {
-        return connection.alarms().standing().stream()
+        return connection.alarms().active().stream()
                 .filter(alarm -> alarm.name().equals("quarantine"))
                 .filter(alarm -> alarm.subject().equals(generatorId))
                 .findFirst();

@@ -151,7 +151,7 @@ class RecordedRunIT {
                 .singleElement()
                 .asString()
                 .startsWith("millrace: kafka.")
-                .contains("it was given literally, and no copy of a configuration keeps a secret; give it again");
+                .contains("a recorded configuration keeps no literal secret; give it again");
         Ended resumed = run(told, "train", "--run-dir", "run", "--config", "my.yaml", "--max-steps", "" + (STEPS + 1));
         assertThat(resumed.status).as(String.join("\n", resumed.err)).isZero();
     }
@@ -163,9 +163,8 @@ class RecordedRunIT {
                 here("ledger", "--run", "recorded", "--set", "kafka.ssl.key.password=${env:MILLRACE_TEST_NONE}");
         assertThat(refused.status).isEqualTo(2);
         assertThat(refused.err)
-                .containsExactly(
-                        "millrace: kafka.ssl.key.password refers to ${env:MILLRACE_TEST_NONE}, and the environment"
-                                + " has no variable MILLRACE_TEST_NONE; set it before the start");
+                .containsExactly("millrace: kafka.ssl.key.password refers to ${env:MILLRACE_TEST_NONE}, and there is no"
+                        + " environment variable MILLRACE_TEST_NONE; set it before the start");
     }
 
     @Test
@@ -209,8 +208,8 @@ class RecordedRunIT {
         assertThat(refused.status).isEqualTo(2);
         assertThat(refused.err)
                 .containsExactly(
-                        "millrace: admission.eta is 1 in the configuration of run recorded on its log and 2 is asked for;"
-                                + " every role of a run works under one configuration, so leave the key out, or stop the roles and"
+                        "millrace: admission.eta is 1 in the configuration of run recorded on its log and 2 is requested;"
+                                + " all roles of a run share one configuration, so leave the key out, or stop the roles and"
                                 + " start one with --reconfigure, which the others then follow");
     }
 

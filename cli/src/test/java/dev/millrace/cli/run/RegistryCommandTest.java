@@ -18,8 +18,7 @@ class RegistryCommandTest {
 
     @Test
     void shouldRefuseToServeNothingOrAnotherRegistry() {
-        assertThat(refused("registry"))
-                .contains("nothing says whose schemas to serve; give --bootstrap-servers HOST:PORT");
+        assertThat(refused("registry")).contains("no cluster given; give --bootstrap-servers HOST:PORT");
         assertThat(refused(
                         "registry",
                         "--bootstrap-servers",

@@ -72,8 +72,8 @@ class ResumeIT {
         try (LoggedRun run = LoggedRun.in(directory, runId)) {
             beforeTheKill = run.records(run.topics().trainingLog(), TrainingStep.class);
         }
-        interrupted = goOnUntil(beforeTheKill.size() + 1L, "INT");
-        terminated = goOnUntil(interrupted.summary.path("steps").asLong() + 1, "TERM");
+        interrupted = continueUntil(beforeTheKill.size() + 1L, "INT");
+        terminated = continueUntil(interrupted.summary.path("steps").asLong() + 1, "TERM");
         long last = terminated.summary.path("steps").asLong() + 2;
         RunInFolder.Said said = RunInFolder.said(
                 List.of("train", "--plain", "--run-dir", directory.toString(), "--max-steps", Long.toString(last)));
@@ -86,9 +86,9 @@ class ResumeIT {
         }
     }
 
-    private Stopped goOnUntil(long step, String signal) throws Exception {
+    private Stopped continueUntil(long step, String signal) throws Exception {
         try (TrainProcess process = TrainProcess.train(directory, COMMAND)) {
-            process.awaitLine("^going on with run " + runId + " in run$");
+            process.awaitLine("^continuing run " + runId + " in run$");
             process.awaitStep(step);
             process.signal(signal);
             int status = process.awaitExit(TrainProcess.PATIENCE);
@@ -112,7 +112,7 @@ class ResumeIT {
             assertThat(stop.err).isEmpty();
             assertThat(stop.out)
                     .contains(
-                            "stopping; a second signal ends at once, without the summary",
+                            "stopping; a second signal exits at once, without the summary",
                             "the run stopped because it was interrupted");
             assertThat(stop.summary.path("stopped_because").asText()).isEqualTo("it was interrupted");
             assertThat(stop.rows).hasSize(1 + stop.summary.path("steps").asInt());
@@ -125,7 +125,7 @@ class ResumeIT {
     @Test
     void shouldComeOutByteForByteWhenItIsReplayed() {
         String asRecorded = replay();
-        assertThat(asRecorded).contains("as recorded: the replay made every record of the run again, byte for byte");
+        assertThat(asRecorded).contains("as recorded: the replay reproduced every record of the run byte for byte");
         assertThat(asRecorded).as("every process was another instance").doesNotContain("moved 0 times");
         assertThat(replay(
                         "--corrections",
@@ -134,7 +134,7 @@ class ResumeIT {
                         "decoupled_k3_rs_token_tis",
                         "--report",
                         folder.resolve("report").toString()))
-                .contains("the run's own corrections, decided again, give every recorded batch");
+                .contains("the run's own corrections reproduce every batch");
         assertThat(folder.resolve("report").resolve("report.html")).content().contains("decoupled_k3_rs_token_tis");
     }
 
@@ -142,7 +142,7 @@ class ResumeIT {
     void shouldGiveTheSameLogProbsAndTheLearnersDecisionsWhenItIsScoredAgain() {
         assertThat(replay("--rescore", "own,at-step", "--corrections", "none").replaceAll("\\s+", " "))
                 .contains("under the versions of the record: the same bit for bit")
-                .contains("decide what the learner's log says of it, at all " + steps.size() + " steps");
+                .contains("match the learner's log at all " + steps.size() + " steps");
     }
 
     @Test
@@ -173,16 +173,16 @@ class ResumeIT {
                         report.toString(),
                         "--keep"))
                 .contains("the same bit for bit")
-                .contains("is kept, with the trajectories, in " + report.resolve("kept"));
+                .contains("are written, with the trajectories, to " + report.resolve("kept"));
         assertThat(report.resolve("kept/rescored_own_at-step"))
                 .isDirectoryContaining("glob:**/batches.avro")
                 .isDirectoryContaining("glob:**/trajectories.avro")
                 .isDirectoryNotContaining("glob:**.unfinished");
         assertThat(run(0, "replay", "--archive", archive, "--retrain", "--live", "--evaluation-prompts", "0"))
-                .contains("of them token for token, and make the weights of")
-                .contains("again, bit for bit");
+                .contains("of them token for token, and reproduce the weights of")
+                .contains("bit for bit");
         assertThat(run(ReplayCommand.NOT_PROVED, "replay", "--archive", archive))
-                .contains("begins in the middle of the run, at batch");
+                .contains("starts in the middle of the run, at batch");
     }
 
     @Test
@@ -202,10 +202,10 @@ class ResumeIT {
                         "--report",
                         learnt))
                 .contains("the run's own settings sample its rollouts again, all " + SEQUENCES + " of them "
-                        + "token for token, and make the weights of version " + steps.size() + " again, bit for bit");
+                        + "token for token, and reproduce the weights of version " + steps.size() + " bit for bit");
         assertThat(Path.of(learnt, "counterfactual.html"))
                 .content()
-                .contains("What learning would have been: run")
+                .contains("Counterfactual training: run")
                 .contains("reward of the policy in the run's task");
         assertThat(Path.of(learnt, "retrain.csv"))
                 .content()

@@ -200,7 +200,7 @@ class TextTrainingIT {
                 .isEqualTo(ConfigTree.parse(new String(config, StandardCharsets.UTF_8), "")
                         .get("vocab_size"));
         assertThat(said.toString().replaceAll("\\s+", " "))
-                .contains("so config.json, tokenizer and the numbers' type are as the run's log has them");
+                .contains("so config.json, tokenizer and dtype come from the run's log");
     }
 
     /** It knows the three steps that others made from the log, and makes one of every batch that they left there. */
@@ -293,7 +293,7 @@ class TextTrainingIT {
                         .set("data.file", prompts().toString())
                         .resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("reward is verified, and the task text verifies nothing by itself");
+                .hasMessageStartingWith("reward is verified, and the task text has no verifier");
         assertThatThrownBy(() -> asked(model).set("data.file=none.jsonl").resolve())
                 .isInstanceOf(ConfigException.class)
                 .hasMessage("task.data: there is no file none.jsonl");
@@ -309,14 +309,14 @@ class TextTrainingIT {
                         .set("reward.kind=exact")
                         .resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("prompts of text need a model that has a tokenizer");
+                .hasMessageStartingWith("text prompts need a model with a tokenizer");
         assertThatThrownBy(() ->
                         new ConfigLayers().set("task.eval.data.file=a.jsonl").resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessage("held-out prompts are given, and none to train on; give these too: --data FILE");
+                .hasMessage("held-out prompts are given without training prompts; give these too: --data FILE");
         assertThatThrownBy(() -> asked(model).set("evaluation.every_versions=5").resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("evaluation.every_versions is 5 and no prompt is held out");
+                .hasMessageStartingWith("evaluation.every_versions is 5 without held-out prompts");
         assertThatThrownBy(() -> asked(model)
                         .set("task.eval.share=0.3")
                         .set("evaluation.every_versions=0")
@@ -547,7 +547,7 @@ class TextTrainingIT {
         assertThat(rewards.get(rewards.size() - 1)).isGreaterThan(0.8);
         String run = folder.resolve("adapters").toString();
         assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "0"))
-                .contains("make the weights of all " + rewards.size() + " versions again, bit for bit");
+                .contains("reproduce the weights of all " + rewards.size() + " versions bit for bit");
         assertThat(millrace("model", "export", "--run-dir", run, "--adapter", "--version", "0", "--to", run + "/none"))
                 .contains("version 0 is the base of the run's adapters, not an adapter");
         String archive = run + ".archive";
@@ -569,7 +569,7 @@ class TextTrainingIT {
                         .newSteps())
                 .isEqualTo(2);
         assertThat(millrace("replay", "--run-dir", run, "--retrain", "--from-version", "5"))
-                .contains("make the weights of all 2 versions again, bit for bit");
+                .contains("reproduce the weights of all 2 versions bit for bit");
     }
 
     private static String millrace(String... arguments) {

@@ -534,6 +534,6 @@ class TrainingIT {
                 .anyMatch(line -> line.startsWith("00:") && line.contains("  step ") && line.contains("  reward "))
                 .contains(
                         "the run stopped because the goal was reached",
-                        "  all of it is in a run: config.yaml, summary.json, steps.csv, run.png");
+                        "  results are in a run: config.yaml, summary.json, steps.csv, run.png");
     }
 }

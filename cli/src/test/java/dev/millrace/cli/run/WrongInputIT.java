@@ -76,16 +76,17 @@ class WrongInputIT {
                         "task must be one of inc, sort, guess, text, or a kind of a plug-in (--plugin-path): 'incc'; did you mean inc?"),
                 Arguments.of(
                         "topology.batch.sequences=128",
-                        "admission.batch_sequences is 256 and topology.batch.sequences is 128; "
-                                + "both say how many samples one step takes, so give both the same value"),
+                        "admission.batch_sequences is 256 and topology.batch.sequences is 128; both are the batch"
+                                + " size, so give both the same value"),
                 Arguments.of(
                         "kafka.bootstrap.servers=x",
                         "kafka.bootstrap.servers must not be set: run.bootstrap_servers "
                                 + "(--bootstrap-servers) says where the cluster is"),
                 Arguments.of(
                         "kafka.consumer.fetch.max.byte=1",
-                        "kafka.consumer.fetch.max.byte is no setting that Kafka's consumer knows "
-                                + "(what a plug-in of Kafka's reads goes under kafka.plugin.); did you mean kafka.consumer.fetch.max.bytes?"));
+                        "kafka.consumer.fetch.max.byte is not a setting that Kafka's consumer knows "
+                                + "(settings of a Kafka plug-in go under kafka.plugin.); did you mean"
+                                + " kafka.consumer.fetch.max.bytes?"));
     }
 
     @ParameterizedTest
@@ -200,11 +201,10 @@ class WrongInputIT {
         byte[] begun = "run:\n  id: r\n".getBytes(StandardCharsets.UTF_8);
         Files.write(directory.resolve("config.yaml"), begun);
         assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--set", "model.layers=3"))
-                .isEqualTo(
-                        "model.layers is 2 in r/config.yaml and 3 is "
-                                + "asked for; it cannot change once a run has begun, so leave it unchanged, or give --run-dir a new folder");
+                .isEqualTo("model.layers is 2 in r/config.yaml and 3 is requested; it cannot change once a run has"
+                        + " started, so leave it unchanged, or give --run-dir a new folder");
         assertThat(refusalHere(MISTAKEN, "--run-dir", "DIR/r", "--seed", "9"))
-                .startsWith("run.seed is 1 in r/config.yaml and 9 is asked for;");
+                .startsWith("run.seed is 1 in r/config.yaml and 9 is requested;");
         assertThat(directory.resolve("config.yaml"))
                 .as("what the run was begun with")
                 .hasBinaryContent(begun);

@@ -13,7 +13,6 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record BatchMean() implements OutcomeAdvantage {
 
-    /** It has no settings. */
     public static BatchMean defaults() {
         return new BatchMean();
     }

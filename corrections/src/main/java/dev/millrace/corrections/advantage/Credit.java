@@ -18,7 +18,6 @@ public enum Credit {
     /** The recorded rewards of tokens where they stand; the sequence's own is left out. */
     TOKEN;
 
-    /** What is read for it. */
     Set<StageInput> inputs() {
         return switch (this) {
             case OUTCOME -> Set.of();

@@ -32,7 +32,6 @@ public record Distillation(double outcomeWeight) implements TokenEstimator {
         }
     }
 
-    /** The teacher alone. */
     public static Distillation defaults() {
         return new Distillation(0);
     }

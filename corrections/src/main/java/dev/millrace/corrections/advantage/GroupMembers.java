@@ -2,7 +2,6 @@ package dev.millrace.corrections.advantage;
 
 import dev.millrace.corrections.TokenBatch;
 
-/** The sequences of each group, in batch order. */
 final class GroupMembers {
     private GroupMembers() {}
 

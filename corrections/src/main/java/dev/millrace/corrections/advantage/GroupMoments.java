@@ -14,7 +14,6 @@ final class GroupMoments {
         this.standardDeviations = standardDeviations;
     }
 
-    /** Computes the moments of one value per sequence. */
     static GroupMoments of(TokenBatch batch, double[] values) {
         int[] groups = new int[values.length];
         for (int s = 0; s < groups.length; s++) {

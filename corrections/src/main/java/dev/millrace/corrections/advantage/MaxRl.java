@@ -13,7 +13,6 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record MaxRl() implements OutcomeAdvantage {
 
-    /** It has no settings. */
     public static MaxRl defaults() {
         return new MaxRl();
     }

@@ -14,7 +14,6 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record Opo() implements OutcomeAdvantage {
 
-    /** It has no settings. */
     public static Opo defaults() {
         return new Opo();
     }

@@ -12,7 +12,6 @@ public interface OutcomeAdvantage extends AdvantageEstimator {
     /**
      * One advantage per sequence, in batch order.
      *
-     * @param batch layout and groups
      * @param rewards one finite reward per sequence
      * @throws IllegalArgumentException naming the sequence or group that cannot be answered for
      */

@@ -5,8 +5,8 @@ import java.util.Arrays;
 import java.util.Comparator;
 
 /**
- * Pass@k as the reward: draws of k samples from a group are rewarded by their best, and a sample's advantage is the mean reward
- * of the draws that it is in, less that of all draws.
+ * Pass@k as the reward, {@code A_i = mean_(D with i) max_D r − mean_D max_D r}: draws D of k samples from a group are rewarded
+ * by their best, and a sample's advantage is the mean reward of the draws that it is in, less that of all draws.
  *
  * <p>Nothing is drawn: both means are over all subsets of size k, by rank. With k = 1 this is the reward against the group's
  * mean; a larger k lets a group explore, since one success among k is enough, and gives easy prompts less to learn from. Divided

@@ -47,7 +47,6 @@ final class PathVariance {
     }
 
     /**
-     * @param oldLogProbs log-probs of the sampled tokens
      * @param sumSquaredProbs per token, the sum of the squares of all probabilities of the vocabulary
      * @param weights importance weights, or null
      */

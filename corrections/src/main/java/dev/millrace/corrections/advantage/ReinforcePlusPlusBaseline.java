@@ -15,7 +15,6 @@ import dev.millrace.corrections.stage.StageOutcome;
  */
 public record ReinforcePlusPlusBaseline() implements OutcomeAdvantage {
 
-    /** It has no settings. */
     public static ReinforcePlusPlusBaseline defaults() {
         return new ReinforcePlusPlusBaseline();
     }

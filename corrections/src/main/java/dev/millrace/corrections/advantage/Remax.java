@@ -24,7 +24,6 @@ public record Remax(Credit credit) implements TokenEstimator {
         Objects.requireNonNull(credit, "credit");
     }
 
-    /** Outcome rewards. */
     public static Remax defaults() {
         return new Remax(Credit.OUTCOME);
     }

@@ -8,8 +8,9 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The optimal token baseline of multi-turn rollouts. Unlike {@link OptimalTokenBaseline}, it compares the k-th trained
- * token of a trajectory with the k-th trained tokens of its siblings, regardless of the context in between.
+ * The optimal token baseline of multi-turn rollouts: {@code A_{i,k} = G_{i,k} − Σ_j W_{j,k} G_{j,k} / Σ_j W_{j,k}}.
+ * Unlike {@link OptimalTokenBaseline}, it compares the k-th trained token of a trajectory with the k-th trained tokens of its
+ * siblings, regardless of the context in between.
  *
  * <p>Unit: token, against the same count of trained tokens in its group. Trajectories without a trained token do not
  * count as siblings; one without siblings has baseline 0. With importance weights the variance carries their squares.

@@ -40,7 +40,6 @@ public interface TrackedBaseline extends AdvantageEstimator {
      * One advantage per sequence.
      *
      * @param rewards finite, one per sequence
-     * @param baselines one per sequence
      */
     double[] advantages(double[] rewards, double[] baselines);
 

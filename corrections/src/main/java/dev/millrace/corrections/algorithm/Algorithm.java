@@ -193,7 +193,7 @@ public record Algorithm(
         }
         if (objective instanceof Oapl oapl && advantage instanceof SoftMaximum soft && oapl.beta() != soft.beta()) {
             throw new IllegalArgumentException(
-                    "objective.beta and advantage.beta are the temperature of one optimum and must" + " be the same: "
+                    "objective.beta and advantage.beta are the temperature of one optimum and must be the same: "
                             + oapl.beta() + " and " + soft.beta());
         }
     }
@@ -388,7 +388,6 @@ public record Algorithm(
         return dev.millrace.corrections.stage.StageSettings.kindOf(part.getClass());
     }
 
-    /** The default: {@code default} of {@link NamedAlgorithms}. */
     public static Algorithm defaults() {
         return NamedAlgorithms.DEFAULT;
     }
@@ -515,7 +514,6 @@ public record Algorithm(
         return weights instanceof None ? Optional.empty() : objective.weightsCompare();
     }
 
-    /** The same with parts changed. */
     public Algorithm with(UnaryOperator<AlgorithmBuilder> changes) {
         return changes.apply(new AlgorithmBuilder(this)).build();
     }

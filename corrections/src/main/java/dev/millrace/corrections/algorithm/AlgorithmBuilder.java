@@ -57,125 +57,104 @@ public final class AlgorithmBuilder {
         routingReplay = from.routingReplay();
     }
 
-    /** Sets the variant that the other keys override. */
     public AlgorithmBuilder variant(String other) {
         variant = other;
         return this;
     }
 
-    /** With another {@link Algorithm#mode}. */
     public AlgorithmBuilder mode(Mode other) {
         mode = other;
         return this;
     }
 
-    /** With another {@link Algorithm#rewards}. */
     public AlgorithmBuilder rewards(List<RewardStage> other) {
         rewards = other;
         return this;
     }
 
-    /** The same, one after the other. */
     public AlgorithmBuilder rewards(RewardStage... others) {
         return rewards(List.of(others));
     }
 
-    /** With another {@link Algorithm#advantage}. */
     public AlgorithmBuilder advantage(AdvantageEstimator other) {
         advantage = other;
         return this;
     }
 
-    /** With another {@link Algorithm#staleness}. */
     public AlgorithmBuilder staleness(StalenessRules other) {
         staleness = other;
         return this;
     }
 
-    /** With another {@link Algorithm#missingOldLogProbs}. */
     public AlgorithmBuilder missingOldLogProbs(MissingOldLogProbs other) {
         missingOldLogProbs = other;
         return this;
     }
 
-    /** With another {@link Algorithm#weights}. */
     public AlgorithmBuilder weights(WeightStage other) {
         weights = other;
         return this;
     }
 
-    /** With another {@link Algorithm#rejection}. */
     public AlgorithmBuilder rejection(Rejection other) {
         rejection = other;
         return this;
     }
 
-    /** With another {@link Algorithm#masks}. */
     public AlgorithmBuilder masks(List<MaskStage> other) {
         masks = other;
         return this;
     }
 
-    /** The same, one after the other. */
     public AlgorithmBuilder masks(MaskStage... others) {
         return masks(List.of(others));
     }
 
-    /** With another {@link Algorithm#objective}. */
     public AlgorithmBuilder objective(Objective other) {
         objective = other;
         return this;
     }
 
-    /** With another {@link Algorithm#lossAggMode}. */
     public AlgorithmBuilder lossAggMode(LossAggregation other) {
         lossAggMode = other;
         return this;
     }
 
-    /** With another {@link Algorithm#kl}. */
     public AlgorithmBuilder kl(KlConfig other) {
         kl = other;
         return this;
     }
 
-    /** With another {@link Algorithm#entropy}. */
     public AlgorithmBuilder entropy(EntropyConfig other) {
         entropy = other;
         return this;
     }
 
-    /** With another {@link Algorithm#critic}. */
     public AlgorithmBuilder critic(CriticConfig other) {
         critic = other;
         return this;
     }
 
-    /** With another {@link Algorithm#ess}. */
     public AlgorithmBuilder ess(Ess other) {
         ess = other;
         return this;
     }
 
-    /** With another {@link Algorithm#lengthGuard}. */
     public AlgorithmBuilder lengthGuard(LengthGuardConfig other) {
         lengthGuard = other;
         return this;
     }
 
-    /** With another {@link Algorithm#minibatches}. */
     public AlgorithmBuilder minibatches(int other) {
         minibatches = other;
         return this;
     }
 
-    /** With another {@link Algorithm#epochs}. */
     public AlgorithmBuilder epochs(int other) {
         epochs = other;
         return this;
     }
 
-    /** With another {@link Algorithm#routingReplay}. */
     public AlgorithmBuilder routingReplay(RoutingReplay other) {
         routingReplay = other;
         return this;

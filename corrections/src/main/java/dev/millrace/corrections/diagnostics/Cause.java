@@ -6,27 +6,18 @@ public enum Cause {
     ENGINE_MISMATCH(
             'A',
             "engine mismatch",
-            "precision, kernels or engines differ: at one version of the weights the two disagree"),
+            "precision, kernels or engines differ: sampler and learner disagree at the same weights"),
     /** D: few tokens or sequences decide about the step. */
-    VARIANCE_BLOW_UP(
-            'D',
-            "importance-weight variance blow-up",
-            "a few weights decide about the step, and what they add is noise"),
+    VARIANCE_BLOW_UP('D', "importance-weight variance blow-up", "a few weights dominate the step and add noise"),
     /** F: answers surge in length, which comes before a collapse. */
-    LENGTH_SURGE(
-            'F',
-            "optimizer amplification",
-            "answers surge in length: updates amplify what the gap has made of the gradient"),
+    LENGTH_SURGE('F', "optimizer amplification", "answers surge in length: updates amplify the error of the gradient"),
     /** E: much of the update is clipped away, and more with every step. */
     CLIP_SATURATION(
-            'E',
-            "clip saturation",
-            "much of the update is clipped away: the step, or the drift within it, is too large"),
+            'E', "clip saturation", "much of the update is clipped: the step, or the drift within it, is too large"),
     /** B: the learner's own policy has moved since the tokens were sampled. */
-    POLICY_STALENESS(
-            'B', "policy staleness", "the engines agree at one version, and the policy has moved since it sampled"),
+    POLICY_STALENESS('B', "policy staleness", "the engines agree at the same weights; the policy moved since sampling"),
     /** C: weights are uneven, and still enough of them count. */
-    TOKEN_DRIFT('C', "moderate token drift", "single tokens are far apart, and still most of them count"),
+    TOKEN_DRIFT('C', "moderate token drift", "single tokens differ a lot, but most still count"),
     /** None of them. */
     NONE('-', "no meaningful drift", "sampler and learner agree well enough");
 
@@ -45,12 +36,10 @@ public enum Cause {
         return letter;
     }
 
-    /** Its name, in a few words. */
     public String title() {
         return title;
     }
 
-    /** What it means, in a clause. */
     public String meaning() {
         return meaning;
     }

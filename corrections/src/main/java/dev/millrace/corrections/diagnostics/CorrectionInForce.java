@@ -11,10 +11,8 @@ import java.util.Optional;
  * @param weighs what one importance weight is for, token or sequence; empty if nothing is weighed
  */
 public record CorrectionInForce(boolean rejects, boolean bands, Optional<CorrectionUnit> weighs) {
-    /** Nothing. */
     public static final CorrectionInForce NONE = new CorrectionInForce(false, false, Optional.empty());
 
-    /** Returns whether there is any. */
     public boolean isAny() {
         return rejects || bands || weighs.isPresent();
     }

@@ -47,7 +47,6 @@ public final class DecisionTree {
         this.bounds = bounds;
     }
 
-    /** The diagnosis of {@code window}. */
     public Diagnosis diagnose(DiagnosticsWindow window) {
         Optional<Branch> engines = engineMismatch(window);
         Optional<Branch> blowUp = engines.isPresent() ? Optional.empty() : varianceBlowUp(window);
@@ -87,7 +86,7 @@ public final class DecisionTree {
                 evidence);
         above(
                 "ratio of the perplexities at one version, or its inverse",
-                Math.max(gap.perplexity().ratio(), 1 / gap.perplexity().ratio()),
+                Math.max(gap.perplexityRatio(), 1 / gap.perplexityRatio()),
                 bounds.engines().brokenPerplexity(),
                 evidence);
         above(

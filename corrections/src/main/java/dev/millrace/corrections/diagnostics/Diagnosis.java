@@ -28,7 +28,6 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
     /**
      * A cause that the evidence supports.
      *
-     * @param cause what is wrong
      * @param evidence the deciding numbers, each with its bound
      * @param fix the smallest fix, given the corrections in force
      */
@@ -37,11 +36,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
             evidence = List.copyOf(evidence);
         }
 
-        /**
-         * Returns the fix as data that can be bound and tried.
-         *
-         * @param inForce the algorithm that the run has
-         */
+        /** Returns the fix as data that can be bound and tried. */
         public Prescription prescription(Algorithm inForce) {
             return Prescriber.of(this, inForce);
         }
@@ -64,9 +59,7 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
      * One number and its bound.
      *
      * @param quantity what was measured, with its unit where it has one
-     * @param value the number
      * @param above whether it is above the bound; else it is not
-     * @param bound what it was compared with
      */
     public record Evidence(String quantity, double value, boolean above, double bound) {
         @Override
@@ -75,17 +68,14 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
         }
     }
 
-    /** The most severe cause. */
     public Cause cause() {
         return branches.get(0).cause();
     }
 
-    /** Its evidence. */
     public List<Evidence> evidence() {
         return branches.get(0).evidence();
     }
 
-    /** What answers it. */
     public Fix fix() {
         return branches.get(0).fix();
     }
@@ -98,7 +88,6 @@ public record Diagnosis(List<Branch> branches, Set<Pitfall> pitfalls) {
         return branches.get(0);
     }
 
-    /** Returns whether nothing is wrong. */
     public boolean isHealthy() {
         return cause() == Cause.NONE;
     }

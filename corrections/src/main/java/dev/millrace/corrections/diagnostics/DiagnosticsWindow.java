@@ -7,7 +7,6 @@ import java.util.List;
  *
  * @param steps at least one, each with trained tokens
  * @param course facts of the last steps, further back than {@code steps}: a length surge needs a hundred
- * @param inForce corrections in force
  */
 public record DiagnosticsWindow(List<DiagnosticsStep> steps, List<StepFacts> course, CorrectionInForce inForce) {
     public DiagnosticsWindow {

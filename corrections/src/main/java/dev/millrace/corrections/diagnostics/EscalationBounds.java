@@ -18,7 +18,6 @@ public record EscalationBounds(
         double systemsRejected,
         double systemsSampleSize,
         double bandLimit) {
-    /** As above. */
     public static final EscalationBounds DEFAULT = new EscalationBounds(2.0, 4.0, 0.10, 0.25, 0.3, 0.10);
 
     public EscalationBounds {
@@ -29,7 +28,8 @@ public record EscalationBounds(
         TreeBounds.requirePositive("systemsSampleSize", systemsSampleSize);
         TreeBounds.requirePositive("bandLimit", bandLimit);
         if (weighChiSquare > systemsChiSquare || weighRejected > systemsRejected) {
-            throw new IllegalArgumentException("weights come before the systems: weighChiSquare=" + weighChiSquare
+            throw new IllegalArgumentException("weighing bounds must be below system bounds:"
+                    + " weighChiSquare=" + weighChiSquare
                     + ", systemsChiSquare=" + systemsChiSquare + ", weighRejected=" + weighRejected
                     + ", systemsRejected=" + systemsRejected);
         }
@@ -48,7 +48,6 @@ public record EscalationBounds(
     /**
      * Returns the needed rung.
      *
-     * @param chiSquareToken of the data as they came
      * @param rejected share of the tokens that rejection takes out; 0 if none does
      * @param sampleSizeLeft effective sample size of what rejection leaves; 1 if none does
      */

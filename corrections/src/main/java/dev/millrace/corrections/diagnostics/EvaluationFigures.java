@@ -17,18 +17,13 @@ import java.util.TreeSet;
  * @param passAtK for k of 1, 2, 4 and so on to {@value #REACH} times the most responses of a prompt, and that number itself
  * @param fit of solve rates; empty if all responses or none are correct, no prompt has two responses, or no fit is best
  * @param difficulties from prompts never solved to those always solved, without empty bins
- * @param truncatedShare of all responses
- * @param responses how many were judged
- * @param tokens that the policy wrote in them
  */
 public record EvaluationFigures(
         MeanInterval reward,
         List<PassAtKPoint> passAtK,
         Optional<BetaBinomialFit> fit,
         List<DifficultyBin> difficulties,
-        double truncatedShare,
-        int responses,
-        long tokens) {
+        double truncatedShare) {
     /** How far beyond the responses taken is extrapolated. */
     static final int REACH = 8;
 
@@ -48,8 +43,7 @@ public record EvaluationFigures(
         List<PromptCounts> judged =
                 prompts.stream().filter(prompt -> prompt.samples() > 0).toList();
         if (judged.isEmpty()) {
-            throw new IllegalArgumentException(
-                    "no response to any of " + prompts.size() + " prompts was judged, and nothing follows from none");
+            throw new IllegalArgumentException("no response to any of " + prompts.size() + " prompts was scored");
         }
         int responses = judged.stream().mapToInt(PromptCounts::samples).sum();
         Optional<BetaBinomialFit> fit = fit(judged);
@@ -61,9 +55,7 @@ public record EvaluationFigures(
                 passAtK(judged, fit),
                 fit,
                 difficulties(judged),
-                (double) judged.stream().mapToInt(PromptCounts::truncated).sum() / responses,
-                responses,
-                judged.stream().mapToLong(PromptCounts::tokens).sum());
+                (double) judged.stream().mapToInt(PromptCounts::truncated).sum() / responses);
     }
 
     private static boolean isShare(PromptCounts prompt) {
@@ -164,9 +156,7 @@ public record EvaluationFigures(
      * @param from share from which on; itself in the bin only where it is 0 and {@code to} is 0, or both are 1
      * @param to share up to which, itself in the bin unless it is 1 and {@code from} is not
      * @param prompts of it, at least 1
-     * @param responses theirs
      * @param tokensMean tokens that the policy wrote in one, mean over responses
-     * @param truncatedShare of the responses
      */
     public record DifficultyBin(
             double from, double to, int prompts, int responses, double tokensMean, double truncatedShare) {}

@@ -5,7 +5,6 @@ import dev.millrace.corrections.ratio.BlockExp;
 import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.TokenBlock;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The sums of one block of tokens that {@link GapSums} are made of: computed once, however many of them the block goes into.
@@ -14,7 +13,6 @@ import org.jspecify.annotations.Nullable;
  * lose their variance in plain sums of squares. Overwritten from block to block; confined to one call.
  */
 final class GapBlock {
-    private final DiagnosticBounds bounds;
     private final boolean withProbabilities;
     private final TokenBlock block = new TokenBlock();
     private final double[] p = new double[TokenBlock.CAPACITY];
@@ -29,19 +27,10 @@ final class GapBlock {
     double firstDifference;
 
     int tokens;
-    int rejected;
-    double targets;
-    double samplers;
     double logRatios;
     double k3;
     double ratios;
     double ratioSquares;
-    double minLogRatio;
-    double maxLogRatio;
-    int aboveCap;
-    int clippedHigh;
-    int clippedLow;
-    double distances;
     /** The block's own first probabilities, and whether others of it are other ones. */
     double startP;
 
@@ -58,12 +47,10 @@ final class GapBlock {
     double maxDifference;
 
     /** @param withProbabilities whether the two probabilities are compared, which is half of the work */
-    GapBlock(DiagnosticBounds bounds, boolean withProbabilities) {
-        this.bounds = bounds;
+    GapBlock(boolean withProbabilities) {
         this.withProbabilities = withProbabilities;
     }
 
-    /** Returns whether the two probabilities are compared. */
     boolean withProbabilities() {
         return withProbabilities;
     }
@@ -71,19 +58,14 @@ final class GapBlock {
     /**
      * Takes in the packed tokens {@code [from, to)} of a sequence, at most {@link TokenBlock#CAPACITY}.
      *
-     * @param kept one per packed token: 1 = still trained; null if all are
      * @return whether one of them is trained
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
-    boolean load(TokenBatch batch, LogRatio ratio, byte @Nullable [] kept, int sequence, int from, int to) {
+    boolean load(TokenBatch batch, LogRatio ratio, int sequence, int from, int to) {
         block.load(batch, ratio, sequence, from, to);
         tokens = block.size();
         if (tokens == 0) {
             return false;
-        }
-        rejected = 0;
-        for (int t = from; kept != null && t < to; t++) {
-            rejected += kept[t] == 0 && batch.isTrained(t) ? 1 : 0;
         }
         addRatios();
         if (withProbabilities) {
@@ -93,22 +75,10 @@ final class GapBlock {
     }
 
     private void addRatios() {
-        targets = block.targetSum();
-        samplers = block.samplerSum();
         logRatios = block.logRatioSum();
         k3 = BlockSums.sum(block.k3, tokens);
         ratios = block.ratioSum();
         ratioSquares = block.ratioSquares();
-        minLogRatio = block.min();
-        maxLogRatio = block.max();
-        double highest = Math.exp(maxLogRatio);
-        aboveCap = highest >= bounds.cap() ? BlockSums.countAbove(block.ratio, tokens, bounds.cap()) : 0;
-        clippedHigh =
-                highest >= 1 + bounds.clipHigh() ? BlockSums.countAbove(block.ratio, tokens, 1 + bounds.clipHigh()) : 0;
-        clippedLow = Math.exp(minLogRatio) <= 1 - bounds.clipLow()
-                ? BlockSums.countBelow(block.ratio, tokens, 1 - bounds.clipLow())
-                : 0;
-        distances = BlockSums.sumOfMagnitudes(block.ratioLessOne, tokens);
     }
 
     private void addProbabilities() {

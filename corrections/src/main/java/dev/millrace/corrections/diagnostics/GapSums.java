@@ -1,9 +1,7 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.diagnostics.PolicyGap.Divergence;
-import dev.millrace.corrections.diagnostics.PolicyGap.Perplexity;
 import dev.millrace.corrections.diagnostics.PolicyGap.ProbabilityAgreement;
-import dev.millrace.corrections.diagnostics.PolicyGap.TokenShares;
 import dev.millrace.corrections.diagnostics.PolicyGap.WeightMoments;
 import dev.millrace.corrections.ratio.LogRatio;
 import java.util.OptionalDouble;
@@ -11,17 +9,10 @@ import java.util.OptionalDouble;
 /** Adds up one {@link PolicyGap}, block by block, sequence by sequence. Confined to one call. */
 final class GapSums {
     private int tokens;
-    private int rejected;
     private double logRatios;
     private double k3;
     private double ratios;
     private double ratioSquares;
-    private double minLogRatio = Double.POSITIVE_INFINITY;
-    private double maxLogRatio = Double.NEGATIVE_INFINITY;
-    private int aboveCap;
-    private int clippedHigh;
-    private int clippedLow;
-    private double distances;
     private final PairMoments probabilities = new PairMoments();
     private double firstDifference;
     private double differences;
@@ -30,30 +21,19 @@ final class GapSums {
     private boolean withProbabilities = true;
 
     private int sequences;
-    private double targetPerplexities;
-    private double samplerPerplexities;
     private double perplexityRatios;
     private double squaredSequenceRatios;
     private final SequenceWeights sequenceWeights = new SequenceWeights();
 
     private int tokensHere;
-    private double targetHere;
-    private double samplerHere;
     private double logRatioHere;
 
     void add(GapBlock block) {
         tokens += block.tokens;
-        rejected += block.rejected;
         logRatios += block.logRatios;
         k3 += block.k3;
         ratios += block.ratios;
         ratioSquares += block.ratioSquares;
-        minLogRatio = Math.min(minLogRatio, block.minLogRatio);
-        maxLogRatio = Math.max(maxLogRatio, block.maxLogRatio);
-        aboveCap += block.aboveCap;
-        clippedHigh += block.clippedHigh;
-        clippedLow += block.clippedLow;
-        distances += block.distances;
         probabilities.add(block);
         withProbabilities = block.withProbabilities();
         firstDifference = block.firstDifference;
@@ -61,8 +41,6 @@ final class GapSums {
         differenceSquares += block.differenceSquares;
         maxDifference = Math.max(maxDifference, block.maxDifference);
         tokensHere += block.tokens;
-        targetHere += block.targets;
-        samplerHere += block.samplers;
         logRatioHere += block.logRatios;
     }
 
@@ -70,15 +48,11 @@ final class GapSums {
     void endOfSequence() {
         if (tokensHere > 0) {
             sequences++;
-            targetPerplexities += Math.exp(-targetHere / tokensHere);
-            samplerPerplexities += Math.exp(-samplerHere / tokensHere);
             perplexityRatios += Math.exp(-logRatioHere / tokensHere);
             squaredSequenceRatios += Math.exp(2.0 * LogRatio.bounded(logRatioHere));
             sequenceWeights.add(logRatioHere);
         }
         tokensHere = 0;
-        targetHere = 0;
-        samplerHere = 0;
         logRatioHere = 0;
     }
 
@@ -92,24 +66,19 @@ final class GapSums {
         WeightMoments weights = new WeightMoments(
                 mean,
                 Math.sqrt(Math.max(0, meanSquare - mean * mean)),
-                Math.exp(minLogRatio),
-                Math.exp(maxLogRatio),
                 Math.min(1.0, mean * mean / meanSquare),
                 sequenceWeights.effectiveSampleSize());
         ProbabilityAgreement agreement = new ProbabilityAgreement(
                 compared(firstDifference + differences / n),
                 compared(maxDifference),
                 compared(differenceDeviation()),
-                0.5 * distances / n,
                 probabilities.correlation());
         return new PolicyGap(
                 tokens,
                 sequences,
                 new Divergence(-logRatios / n, k3 / n, meanSquare - 1.0, squaredSequenceRatios / sequences - 1.0),
-                new Perplexity(
-                        targetPerplexities / sequences, samplerPerplexities / sequences, perplexityRatios / sequences),
+                perplexityRatios / sequences,
                 weights,
-                new TokenShares(aboveCap / n, clippedHigh / n, clippedLow / n, rejected / n),
                 agreement);
     }
 

@@ -1,48 +1,32 @@
 package dev.millrace.corrections.diagnostics;
 
 import dev.millrace.corrections.TokenBatch;
-import java.util.OptionalDouble;
 
 /**
  * How much of the gradient is noise, from a forward pass alone.
  *
  * <p>The squared norm of the score of a token with respect to its logits is {@code e_t = 1 - 2 p_t + sum_v p_v^2}. A
  * sequence's gradient then has about the power {@code sum_t (w_t A_t)^2 e_t}, leaving out the products of different
- * tokens; the mean of that over sequences is signal and noise together, and what the squared norm of the mean gradient
- * does not explain of it is noise.
+ * tokens; the mean of that over sequences is signal and noise together.
  *
  * <p>A proxy: it lives in logit space and is to be compared with itself over time, not with a parameter norm. Unit:
  * sequence. Source: verl {@code compute_variance_proxy_metrics}, which takes the mean weight and advantage of a
  * sequence where this takes each token's own; with one of each per sequence the two are the same.
- *
- * @param sequences sequences with a trained token
- * @param totalPower mean over them of {@code sum_t (w_t A_t)^2 e_t}
- * @param noise {@code (totalPower - |g|^2) / (sequences - 1)}, the variance of the mean gradient; empty without a
- *     gradient norm or with fewer than two sequences; below 0 if the norm is of another scale than the logits
- * @param meanSquaredAdvantage mean over trained tokens
- * @param meanScoreNorm mean over trained tokens of e_t
  */
-public record GradientPower(
-        int sequences, double totalPower, OptionalDouble noise, double meanSquaredAdvantage, double meanScoreNorm) {
+public final class GradientPower {
+    private GradientPower() {}
 
     /**
-     * Measures a batch.
+     * Returns the mean over sequences with a trained token of {@code sum_t (w_t A_t)^2 e_t}.
      *
      * @param logProbs the target's, one per packed token
      * @param sumSquaredProbs sum over the vocabulary of the squared probabilities, in (0, 1], one per packed token
-     * @param advantages one per packed token
      * @param weights importance weights applied to them, one per packed token
-     * @param gradientNorm norm of the mean gradient, if it is known
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming vector, sequence and token
      * @throws IllegalArgumentException if no token is trained
      */
-    public static GradientPower of(
-            TokenBatch batch,
-            float[] logProbs,
-            float[] sumSquaredProbs,
-            float[] advantages,
-            float[] weights,
-            OptionalDouble gradientNorm) {
+    public static double of(
+            TokenBatch batch, float[] logProbs, float[] sumSquaredProbs, float[] advantages, float[] weights) {
         batch.requireFinite("log-probs", logProbs);
         batch.requireFinite("sums of squared probabilities", sumSquaredProbs);
         batch.requireFinite("advantages", advantages);
@@ -52,8 +36,6 @@ public record GradientPower(
                     "gradient power needs at least one trained token: sequences=" + batch.sequenceCount());
         }
         double power = 0;
-        double squaredAdvantages = 0;
-        double scores = 0;
         int sequences = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
             sequences += batch.trainedTokens(s) > 0 ? 1 : 0;
@@ -62,21 +44,9 @@ public record GradientPower(
                     double advantage = advantages[t];
                     double score = Math.max(0.0, 1.0 - 2.0 * Math.exp(logProbs[t]) + sumSquaredProbs[t]);
                     power += (double) weights[t] * weights[t] * advantage * advantage * score;
-                    squaredAdvantages += advantage * advantage;
-                    scores += score;
                 }
             }
         }
-        double totalPower = power / sequences;
-        OptionalDouble noise = gradientNorm.isEmpty() || sequences < 2
-                ? OptionalDouble.empty()
-                : OptionalDouble.of(
-                        (totalPower - gradientNorm.getAsDouble() * gradientNorm.getAsDouble()) / (sequences - 1));
-        return new GradientPower(
-                sequences,
-                totalPower,
-                noise,
-                squaredAdvantages / batch.trainedTokens(),
-                scores / batch.trainedTokens());
+        return power / sequences;
     }
 }

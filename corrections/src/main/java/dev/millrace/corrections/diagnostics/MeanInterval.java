@@ -39,7 +39,6 @@ public record MeanInterval(double mean, double low, double high) {
         return true;
     }
 
-    /** Returns whether there is one. */
     public boolean isKnown() {
         return !Double.isNaN(low);
     }

@@ -25,13 +25,13 @@ final class Prescriber {
     private static final String TRUNCATED = "2.0";
     private static final String BAND = "0.5_5.0";
 
-    private static final Elsewhere FRESHER = new Elsewhere(
-            "admission.eta", "lower it, so that fewer versions lie between a token and the step that trains on it");
+    private static final Elsewhere FRESHER =
+            new Elsewhere("admission.eta", "lower it, so that fewer versions pass between a token and its step");
     private static final Elsewhere PRECISION = new Elsewhere(
             "generator.precision",
-            "the precision of the scorer's engine; './millrace doctor mismatch' says what each leaves of the gap");
-    private static final Elsewhere ROUTING = new Elsewhere(
-            "algorithm.routing_replay", "generator, where experts are routed; nothing that is recorded can try it");
+            "the precision of the scorer's engine; './millrace doctor mismatch' measures the gap of each");
+    private static final Elsewhere ROUTING =
+            new Elsewhere("algorithm.routing_replay", "generator, for a mixture of experts; a replay cannot try it");
     private static final Elsewhere HALF_RATE = new Elsewhere("learner.step.optimizer.learning_rate", "half of it");
 
     private final Algorithm inForce;
@@ -40,7 +40,6 @@ final class Prescriber {
         this.inForce = inForce;
     }
 
-    /** Returns the prescription of a branch for the run's algorithm. */
     static Prescription of(Branch branch, Algorithm inForce) {
         Prescriber prescriber = new Prescriber(inForce);
         return switch (branch.fix()) {
@@ -48,13 +47,12 @@ final class Prescriber {
             case ALIGN_TOKENS ->
                 only(new Elsewhere(
                         "the tokens that are scored",
-                        "those that were sampled, by their ids, in their own context and under their own mask;"
-                                + " nothing may be rendered and tokenised again in between"));
+                        "the sampled ids, in their own context and mask; do not re-render and re-tokenize"));
             case ALIGN_SAMPLING ->
                 only(new Elsewhere(
                         "the log-probs of the engine that samples",
-                        "those of the distribution that was sampled from, after temperature and top-p, under the same"
-                                + " temperature and support as those of the engine that scores"));
+                        "those of the sampled distribution, after temperature and top-p, at the scoring engine's"
+                                + " temperature and support"));
             case ALIGN_ENGINES -> only(PRECISION, ROUTING);
             case LOWER_STALENESS -> prescriber.lowerStaleness();
             case REJECT -> prescriber.reject();

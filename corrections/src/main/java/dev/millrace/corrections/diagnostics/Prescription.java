@@ -21,7 +21,6 @@ public record Prescription(List<AlgorithmPatch> patches, List<Elsewhere> elsewhe
      * A change outside of {@code algorithm}, or one of it that no replay can try.
      *
      * @param where a key of the configuration, or a part of the system
-     * @param change what to do there
      */
     public record Elsewhere(String where, String change) {
         @Override

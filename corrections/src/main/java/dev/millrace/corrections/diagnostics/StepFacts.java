@@ -23,7 +23,6 @@ public record StepFacts(
         Optional<Power> power,
         OptionalDouble rejected,
         OptionalDouble banded) {
-    /** No facts. */
     public static final StepFacts NONE = new StepFacts(
             OptionalDouble.empty(),
             OptionalDouble.empty(),
@@ -34,10 +33,9 @@ public record StepFacts(
             OptionalDouble.empty());
 
     /**
-     * Mean squared norm of a sequence's gradient, {@link GradientPower#totalPower}: nearly all of it is noise, as long as
+     * Mean squared norm of a sequence's gradient: nearly all of it is noise, as long as
      * there are more than a few sequences.
      *
-     * @param weighted under the weights in force
      * @param unweighted with every weight 1
      */
     public record Power(double weighted, double unweighted) {}

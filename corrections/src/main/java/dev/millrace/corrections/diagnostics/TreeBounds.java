@@ -4,13 +4,10 @@ package dev.millrace.corrections.diagnostics;
  * The bounds of the decision tree. Those of the survey ("Off-Policy Drift in LLM RL", Liu 2026) are operational
  * defaults. Where the survey only says "large" or "far", the number is this library's, with its reason.
  *
- * @param engines of the engines at one version
- * @param drift of the policies
  * @param course of what changes over the steps
  * @param escalation when the correction in force is not enough
  */
 public record TreeBounds(EngineBounds engines, DriftBounds drift, CourseBounds course, EscalationBounds escalation) {
-    /** As below. */
     public static final TreeBounds DEFAULT = new TreeBounds(
             new EngineBounds(0.95, 0.001, Math.exp(0.05), 0.5, 1.0, 0.1, 100),
             new DriftBounds(0.02, 0.05, 2.0, 0.3, 1.0, 10.0, 0.5),

@@ -14,13 +14,13 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Drops a whole batch that is too far from the current policy: its mean k3 of proximal against behavior,
- * {@code rho - 1 - log rho} over the remaining tokens, is above {@code maxMeanK3}.
+ * Drops a whole batch that is too far from the current policy: its mean k3 of proximal against behavior over
+ * the remaining tokens is too large, {@code mean_t (rho_t - 1 - log rho_t) > maxMeanK3}.
  *
  * <p>The last line of defence: the step is starved, which is counted, and training continues with the next batch. Place
  * masks that drop less before it in the list.
  *
- * <p>Unit: batch.
+ * <p>Unit: batch. Source: our own.
  *
  * @param maxMeanK3 largest mean in nats, positive, finite
  */

@@ -33,8 +33,6 @@ import java.util.OptionalDouble;
  *
  * <p>Immutable and thread-safe.
  *
- * @param metric what is measured
- * @param aggregation unit of the decision
  * @param action what happens outside the bounds
  * @param lower lower bound, if any; positive for {@link Metric#RATIO}
  * @param upper upper bound; above 1 for {@link Metric#RATIO}, positive for k2 and k3

@@ -12,8 +12,8 @@ import dev.millrace.corrections.stage.StageSettings;
 import java.util.Set;
 
 /**
- * Double-sided importance sampling's mask: a token whose ratio lies outside
- * {@code [1 - clip_ratio_low, 1 + clip_ratio_high]} is dropped, regardless of the sign of its advantage.
+ * Double-sided importance sampling's mask: a token of
+ * {@code rho < 1 - clip_ratio_low or rho > 1 + clip_ratio_high} is dropped, regardless of the sign of its advantage.
  *
  * <p>Unlike a band of weights it also takes the token out of every denominator; kept tokens keep their weights. A
  * clipped objective keeps tokens that move back into its range; this mask drops them too.

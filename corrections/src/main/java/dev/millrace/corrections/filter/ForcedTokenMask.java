@@ -12,8 +12,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Masks trained tokens that the behavior policy did not really choose: those with log-prob exactly 0 (prompt) and
- * those with log-prob above a threshold, -0.01 by default (forced).
+ * Masks trained tokens that the behavior policy did not really choose, {@code log mu_t = 0 or log mu_t > forcedAbove}: those
+ * with log-prob exactly 0 (prompt) and those with log-prob above a threshold, -0.01 by default (forced).
  *
  * <p>A prompt or tool token that slipped into the mask usually carries the placeholder 0. A token forced by a template,
  * a grammar or near-certainty carries no choice. Its ratio is 1 up to engine noise, so it does not bias a correction,
@@ -23,7 +23,7 @@ import java.util.Set;
  *
  * <p>A log-prob of exactly 0 can also be a sampled token whose probability rounds to 1; it is masked either way.
  *
- * <p>Unit: token. Immutable and thread-safe.
+ * <p>Unit: token. Source: our own. Immutable and thread-safe.
  *
  * @param forcedAbove log-prob above which a token is forced; finite, at most 0
  */
@@ -41,7 +41,6 @@ public record ForcedTokenMask(double forcedAbove) implements MaskStage {
         }
     }
 
-    /** With {@link #DEFAULT_FORCED_ABOVE}. */
     public static ForcedTokenMask defaults() {
         return new ForcedTokenMask(DEFAULT_FORCED_ABOVE);
     }

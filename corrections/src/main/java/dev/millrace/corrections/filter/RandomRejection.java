@@ -12,11 +12,13 @@ import java.util.Objects;
 import java.util.Set;
 
 /**
- * Rejects tokens or sequences at random: the control that a rejection by ratios must beat. Set {@code share} to the
+ * Rejects tokens or sequences at random, where a uniform {@code u < share}: the control that a rejection by ratios must beat. Set {@code share} to the
  * share that the rejection by ratios rejects.
  *
  * <p>The draw depends on the seed, the sequence's place in its batch and its behavior log-probs. It is the same at
  * assembly, at the step and in a replay. Unit: token or sequence, as set.
+ *
+ * <p>Source: our own, as a control.
  *
  * @param share share rejected on average, in (0, 1)
  * @param level unit of rejection
@@ -27,9 +29,7 @@ public record RandomRejection(double share, Level level, long seed) implements M
 
     /** Unit of rejection. */
     public enum Level {
-        /** Each token by itself. */
         TOKEN,
-        /** Whole sequences. */
         SEQUENCE
     }
 
@@ -40,7 +40,6 @@ public record RandomRejection(double share, Level level, long seed) implements M
         }
     }
 
-    /** One sequence in ten. */
     public static RandomRejection defaults() {
         return new RandomRejection(0.1, Level.SEQUENCE, 0);
     }

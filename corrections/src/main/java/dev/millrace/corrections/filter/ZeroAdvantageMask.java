@@ -10,7 +10,7 @@ import java.util.Arrays;
 import java.util.Map;
 
 /**
- * Drops groups without a training signal: those whose advantages are all within {@code tolerance} of 0.
+ * Drops groups without a training signal: those of {@code max_group |A| <= tolerance}.
  *
  * <p>They have no policy gradient, but they count in every denominator, and a divergence in the loss pulls on them; without
  * them a step is as large as its useful part. What it costs is that steps grow where prompts are all solved, or none is.
@@ -26,7 +26,6 @@ public record ZeroAdvantageMask(double tolerance) implements MaskStage {
         }
     }
 
-    /** Exactly 0. */
     public static ZeroAdvantageMask defaults() {
         return new ZeroAdvantageMask(0);
     }

@@ -78,7 +78,6 @@ public record AverageCentredPenalty(double coefficient, double discount) impleme
      * New advantages, one per packed token; at context tokens the old ones.
      *
      * @param sampler log-probs of the policy that sampled
-     * @param reference log-probs of the reference
      */
     public float[] apply(TokenBatch batch, float[] advantages, float[] sampler, float[] reference) {
         batch.requireFinite("advantages", advantages);

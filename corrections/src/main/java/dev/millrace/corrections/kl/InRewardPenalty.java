@@ -38,7 +38,6 @@ public final class InRewardPenalty {
         this.countsEverySequence = countsEverySequence;
     }
 
-    /** The unweighted penalty. */
     public InRewardPenalty(KlDivergence divergence) {
         this(charge(divergence), value(divergence), false, 0, false);
     }
@@ -68,10 +67,8 @@ public final class InRewardPenalty {
     /**
      * The rewards minus {@code coefficient} times the penalty of each trained token.
      *
-     * @param rewards one per packed token
      * @param current log-probs of the policy that is kept near the reference, usually the old ones
      * @param behavior log-probs of the policy that sampled; read where the penalty is weighted
-     * @param reference log-probs of the reference
      */
     public double[] penalise(
             TokenBatch batch,

@@ -34,7 +34,6 @@ public sealed interface KlConfig {
         return against().filter(ReferenceConfig.Learner.class::isInstance).isPresent();
     }
 
-    /** Nowhere. */
     record Off() implements KlConfig {}
 
     /**
@@ -159,7 +158,6 @@ public sealed interface KlConfig {
             return new Centred(0, CoefficientConfig.Fixed.defaults(), ReferenceConfig.defaults());
         }
 
-        /** The stage after the advantage, with the coefficient in force. */
         public AverageCentredPenalty stage(double coefficientInForce) {
             return new AverageCentredPenalty(coefficientInForce, discount);
         }

@@ -71,7 +71,6 @@ public enum KlForm {
 
     private static final double CAP = 10.0;
 
-    /** The estimate from one token. */
     public abstract double value(double d);
 
     /** d value / d log current. */

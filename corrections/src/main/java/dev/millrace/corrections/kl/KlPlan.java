@@ -3,7 +3,11 @@ package dev.millrace.corrections.kl;
 import static dev.millrace.corrections.kl.KlDivergence.FORWARD;
 import static dev.millrace.corrections.kl.KlDivergence.REVERSE;
 
+import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.kl.KlTerms.Term;
+import dev.millrace.corrections.objective.GlobalBatch;
+import dev.millrace.corrections.objective.LossAggregation;
+import dev.millrace.corrections.ratio.LogRatio;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,10 +53,6 @@ public final class KlPlan {
         return new KlPlan(divergence, sampling, use, KlTerms.of(estimator, weighting));
     }
 
-    public KlDivergence divergence() {
-        return divergence;
-    }
-
     public KlSampling sampling() {
         return sampling;
     }
@@ -66,8 +66,43 @@ public final class KlPlan {
         return term.formula();
     }
 
-    Term term() {
-        return term;
+    /**
+     * Evaluates the plan on a batch. Log ratios are bounded to ±20 where they are exponentiated. O(tokens).
+     *
+     * @param aggregation how token values become one number, as in the objective the term is added to
+     * @param behavior log-probs of the policy that sampled; not used by a plan without weights
+     * @param whole the global batch that contains this batch
+     * @throws dev.millrace.corrections.NonFiniteLogProbException naming the first offending sequence and token
+     */
+    public KlResult evaluate(
+            LossAggregation aggregation,
+            TokenBatch batch,
+            float[] current,
+            float[] reference,
+            float[] behavior,
+            GlobalBatch whole) {
+        batch.requireFinite("current log-probs", current);
+        batch.requireFinite("reference log-probs", reference);
+        batch.requireFinite("behavior log-probs", behavior);
+        double[] coefficients = aggregation.coefficients(batch, whole);
+        float[] perToken = new float[batch.tokenCount()];
+        float[] gradient = new float[batch.tokenCount()];
+        double total = 0.0;
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            double sum = 0.0;
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    double d = (double) current[t] - reference[t];
+                    double w = Math.exp(LogRatio.bounded((double) current[t] - behavior[t]));
+                    double value = term.value().of(d, w);
+                    sum += value;
+                    perToken[t] = (float) value;
+                    gradient[t] = (float) (coefficients[s] * term.derivative().of(d, w));
+                }
+            }
+            total += coefficients[s] * sum;
+        }
+        return new KlResult(total, perToken, use == KlUse.LOSS ? gradient : new float[gradient.length]);
     }
 
     @Override

@@ -11,10 +11,7 @@ final class KlTerms {
         double of(double d, double w);
     }
 
-    /**
-     * @param formula the name for messages
-     * @param weighted whether {@code w} is used, so that behavior log-probs are needed
-     */
+    /** @param weighted whether {@code w} is used, so that behavior log-probs are needed */
     record Term(String formula, boolean weighted, Formula value, Formula derivative) {}
 
     static Term best(KlDivergence divergence, KlSampling sampling, KlUse use) {

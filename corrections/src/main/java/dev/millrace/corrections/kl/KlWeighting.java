@@ -2,7 +2,6 @@ package dev.millrace.corrections.kl;
 
 /** Whether an estimate is multiplied by the importance weight {@code w = current / behavior}, and whether it flows. */
 public enum KlWeighting {
-    /** No weight. */
     NONE,
     /** {@code sg[w]}: a constant. */
     DETACHED,

@@ -3,7 +3,6 @@ package dev.millrace.corrections.kl;
 /** Where the log-probs that a divergence is measured against come from. */
 public sealed interface ReferenceConfig {
 
-    /** From the trajectories. */
     static ReferenceConfig defaults() {
         return new Recorded();
     }

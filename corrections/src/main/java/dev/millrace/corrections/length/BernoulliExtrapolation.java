@@ -21,17 +21,4 @@ public final class BernoulliExtrapolation {
         }
         return -Math.expm1(k * Math.log1p(-(double) correct / samples));
     }
-
-    /** The mean over problems. */
-    public static double passAtK(long[] samples, long[] correct, long k) {
-        if (samples.length == 0 || samples.length != correct.length) {
-            throw new IllegalArgumentException("one count of correct samples per problem, and at least one problem:"
-                    + " samples=" + samples.length + ", correct=" + correct.length);
-        }
-        double sum = 0.0;
-        for (int i = 0; i < samples.length; i++) {
-            sum += passAtK(samples[i], correct[i], k);
-        }
-        return sum / samples.length;
-    }
 }

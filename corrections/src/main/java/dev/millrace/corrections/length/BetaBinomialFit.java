@@ -45,15 +45,6 @@ public record BetaBinomialFit(double alpha, double beta, double logLikelihood, b
         return -Math.expm1(LogGamma.betaRatio(alpha, beta, 0, k));
     }
 
-    /**
-     * Returns pass@k over k further samples of a problem where {@code correct} of {@code samples} samples were correct.
-     */
-    public double passAtK(long samples, long correct, long k) {
-        PassAtK.requireCounts(samples, correct);
-        requireK(k);
-        return -Math.expm1(LogGamma.betaRatio(alpha + correct, beta + samples - correct, 0, k));
-    }
-
     private static void requireK(long k) {
         if (k < 1) {
             throw new IllegalArgumentException("k must be at least 1: " + k);

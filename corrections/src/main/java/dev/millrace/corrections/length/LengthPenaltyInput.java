@@ -6,7 +6,6 @@ import dev.millrace.corrections.TokenBatch;
 final class LengthPenaltyInput {
     private LengthPenaltyInput() {}
 
-    /** Refuses verdicts of another number than the sequences. */
     static void requireVerdicts(TokenBatch batch, boolean[] correct) {
         if (correct.length != batch.sequenceCount()) {
             throw new IllegalArgumentException("one verdict per sequence is needed: length=" + correct.length
@@ -14,7 +13,6 @@ final class LengthPenaltyInput {
         }
     }
 
-    /** Refuses a bound that is no number. */
     static void requireFinite(String name, double bound) {
         if (!Double.isFinite(bound)) {
             throw new IllegalArgumentException(name + " must be finite: " + bound);

@@ -8,13 +8,13 @@ import java.util.Map;
 import java.util.TreeMap;
 
 /**
- * Reports whether what the stages before it rejected was rejected for being long, see {@link LengthTrapReport}; masks nothing.
+ * Reports whether what the stages before it rejected was rejected for being long: Spearman's
+ * {@code z = corr(length, rejected) · √(n − 1)}, see {@link LengthTrapReport}; masks nothing.
  *
- * <p>Unit: batch.
+ * <p>Unit: batch. Source: our own.
  */
 public record LengthTrap() implements MaskStage {
 
-    /** It has no settings. */
     public static LengthTrap defaults() {
         return new LengthTrap();
     }

@@ -30,14 +30,10 @@ public record LengthTrapReport(
      * Sequences of similar length.
      *
      * @param fromTokens smallest length
-     * @param toTokens largest length
      * @param sequences how many had such a length before the rejection
      * @param rejectedSequences how many of those have no trained token left
-     * @param tokens their trained tokens before
-     * @param maskedTokens how many of those were masked, rejected sequences or not
      */
-    public record Bucket(
-            int fromTokens, int toTokens, int sequences, int rejectedSequences, long tokens, long maskedTokens) {
+    public record Bucket(int fromTokens, int sequences, int rejectedSequences) {
         /** Rejected over all sequences of the bucket. */
         public double rejectionRate() {
             return (double) rejectedSequences / sequences;
@@ -51,7 +47,6 @@ public record LengthTrapReport(
     /**
      * Compares a batch with the mask a rejection left.
      *
-     * @param before the batch as it was
      * @param keptMask one per packed token, 1 if still trained
      * @throws IllegalArgumentException if a token is kept that was not trained before
      */
@@ -96,18 +91,14 @@ public record LengthTrapReport(
     private static void addBucket(List<Bucket> buckets, int b, int[] members, TokenBatch before, TokenBatch after) {
         int sequences = 0;
         int rejected = 0;
-        long tokens = 0;
-        long masked = 0;
         for (int s : members) {
             if (bucketOf(before.trainedTokens(s)) == b) {
                 sequences++;
                 rejected += after.trainedTokens(s) == 0 ? 1 : 0;
-                tokens += before.trainedTokens(s);
-                masked += before.trainedTokens(s) - after.trainedTokens(s);
             }
         }
         if (sequences > 0) {
-            buckets.add(new Bucket(1 << b, (int) ((2L << b) - 1), sequences, rejected, tokens, masked));
+            buckets.add(new Bucket(1 << b, sequences, rejected));
         }
     }
 

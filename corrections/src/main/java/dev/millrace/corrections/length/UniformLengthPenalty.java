@@ -5,7 +5,9 @@ import dev.millrace.corrections.TokenBatch;
 /**
  * The same price for every token: {@code pricePerToken · length}, right or wrong, easy or hard.
  *
- * <p>Unit: sequence. It shortens everything, hard problems first, since they have the most to lose; a policy whose
+ * <p>Unit: sequence. Source: definition.
+ *
+ * <p>It shortens everything, hard problems first, since they have the most to lose; a policy whose
  * correct answers are its long ones is pushed into short wrong ones. The other two penalties exist for that reason.
  *
  * @param pricePerToken price of a token, finite, not negative

@@ -30,7 +30,6 @@ final class Candidates {
      *
      * <p>Branch-free, since a branch predictor cannot predict the sign of a ratio.
      *
-     * @param advantages one per sequence
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming sequence and token
      */
     int mark(TokenBatch batch, double[] advantages) {

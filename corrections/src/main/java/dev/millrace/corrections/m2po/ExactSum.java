@@ -10,11 +10,6 @@ final class ExactSum {
     private double high;
     private double low;
 
-    void clear() {
-        high = 0.0;
-        low = 0.0;
-    }
-
     void add(double value) {
         double sum = high + value;
         double part = sum - high;

@@ -19,7 +19,6 @@ import java.util.Set;
  */
 public record SecondMomentFigure() implements Stage {
 
-    /** It has no settings. */
     public static SecondMomentFigure defaults() {
         return new SecondMomentFigure();
     }

@@ -49,7 +49,6 @@ public final class SecondMomentMask {
      * Overwrites {@code mask}, one byte per packed token: 1 if trained and kept, 0 if masked or context.
      *
      * @param ratio read at trained tokens only
-     * @param mask the result
      * @throws IllegalArgumentException if an array has not one element per token
      * @throws NonFiniteLogProbException naming sequence and token; {@code mask} is then overwritten in part
      */

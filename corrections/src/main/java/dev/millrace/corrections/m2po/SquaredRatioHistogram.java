@@ -74,7 +74,6 @@ final class SquaredRatioHistogram {
         return lowest + ((long) bucket << shift);
     }
 
-    /** Returns whether all values of a bucket are equal. */
     boolean isFullyRefined() {
         return shift == 0;
     }

@@ -3,9 +3,6 @@ package dev.millrace.corrections.objective;
 /**
  * Counts what an objective acted on: clipped, gated, held back, masked or rejected. A ratio alone is not counted, so
  * the plain policy gradient acts on nothing.
- *
- * @param tokens trained tokens on which it did
- * @param sequences sequences with such a token
  */
 public record ActedOn(int tokens, int sequences) {
     public ActedOn {

@@ -8,10 +8,10 @@ import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 
 /**
- * verl's bypass mode with PPO's clip: the trust region is around the behavior policy, rejection is decided from current
+ * verl's bypass mode with PPO's clip: {@code ℓ = max(−A r, −A clip(r, 1−ε_low, 1+ε_high))} with r current over behavior. Rejection is decided from current
  * over behavior at every update, and the loss is divided by what there was before it. See {@link BypassMode}.
  *
- * <p>Unit of correction: token.
+ * <p>Unit of correction: token. Source: verl {@code bypass_mode}.
  *
  * @param clipRatioLow lower clip: ratio {@code 1 - clip_ratio_low}
  * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}

@@ -6,10 +6,10 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 import dev.millrace.corrections.rollout.WeightRule;
 
 /**
- * verl's bypass mode with the policy gradient: weights and rejection are made from current over behavior at every
+ * verl's bypass mode with the policy gradient, {@code ℓ = −sg[w] A log π}: weights and rejection are made from current over behavior at every
  * update, and the loss is divided by the token count before the rejection. See {@link BypassMode}.
  *
- * <p>Unit of correction: that of the weights. With {@code token} and a band {@code lower_upper} this is the
+ * <p>Source: verl {@code bypass_mode}. Unit of correction: that of the weights. With {@code token} and a band {@code lower_upper} this is the
  * double-sided mask (DIS) of SAO (arXiv 2607.07508, abstract only).
  *
  * @param rolloutIs weights per {@code token} or {@code sequence}; empty for none

@@ -10,7 +10,7 @@ import java.util.SplittableRandom;
 
 /**
  * Clip-Cov: PPO's clipped surrogate (without dual clip), silenced on a few tokens whose covariance of advantage and
- * log-prob lies in a band.
+ * log-prob lies in a band: {@code ℓ = sg[M] · max(−A r, −A clip(r, 1−ε_low, 1+ε_high))}.
  *
  * <p>Unit of correction: token. Candidates are trained tokens that PPO does not clip and whose {@code (A − mean A)(log
  * π − mean log π)} lies strictly between the bounds; of them at most {@code max(1, ⌊share · trained tokens⌋)} are drawn

@@ -14,16 +14,7 @@ public record ClipRange(double low, double high) {
         }
     }
 
-    /** The same distance on both sides. */
-    public static ClipRange symmetric(double epsilon) {
-        return new ClipRange(epsilon, epsilon);
-    }
-
     double clip(double ratio) {
         return Math.max(1 - low, Math.min(1 + high, ratio));
-    }
-
-    boolean contains(double ratio) {
-        return ratio >= 1 - low && ratio <= 1 + high;
     }
 }

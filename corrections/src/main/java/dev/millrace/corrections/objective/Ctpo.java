@@ -30,7 +30,6 @@ public record Ctpo(Anchor anchor, double low, double high, double dual) implemen
         positive("dual", dual);
     }
 
-    /** Those of the source. */
     public static Ctpo defaults() {
         return new Ctpo(Anchor.PROXIMAL, 0.025, 0.05, 0.05);
     }

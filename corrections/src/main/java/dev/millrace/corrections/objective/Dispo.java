@@ -3,15 +3,21 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.aroundOne;
 
 import dev.millrace.corrections.CorrectionUnit;
-import dev.millrace.corrections.weights.DispoWeights;
+import dev.millrace.corrections.ratio.LogRatio;
 
 /**
- * DISPO: the policy gradient {@code ℓ = −sg[w] A log π} under the ratio to the behavior policy, bounded differently for
- * correct and for incorrect answers.
+ * DISPO: the policy gradient {@code ℓ = −sg[w] A log π} with {@code w = clip(rho, lower, upper)}, rho being current /
+ * behavior, with bounds of their own for correct and for incorrect answers.
  *
- * <p>Unit of correction: token. The derivative is {@code −w A}. Metrics: approximate KL to the behavior policy.
+ * <p>The weight is a constant and the gradient always passes, as in CISPO; four bounds steer four effects. By the
+ * authors' ablations: for correct answers weights above 1 raise and weights below 1 lower the entropy; for incorrect
+ * ones bounds that are too tight end in repetition (above 1) or in vanishing length (below 1).
  *
- * <p>Source: see {@link DispoWeights}.
+ * <p>Unit of correction: token, by the sign of its advantage. The derivative is {@code −w A}. Metrics: approximate KL to
+ * the behavior policy.
+ *
+ * <p>Source: Karaman et al., <i>DISPO</i>, arXiv 2602.00983, which writes the bounds as {@code 1 - eps} and
+ * {@code 1 + eps}; here they are given as the weights themselves.
  *
  * @param correctLower smallest weight for a positive advantage
  * @param correctUpper largest weight for a positive advantage
@@ -31,7 +37,7 @@ public record Dispo(double correctLower, double correctUpper, double incorrectLo
 
     @Override
     public CorrectionUnit unit() {
-        return weights().unit();
+        return CorrectionUnit.TOKEN;
     }
 
     @Override
@@ -41,10 +47,11 @@ public record Dispo(double correctLower, double correctUpper, double incorrectLo
 
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        return SignedWeights.policyGradient(weights(), input, facts);
-    }
-
-    private DispoWeights weights() {
-        return new DispoWeights(correctLower, correctUpper, incorrectLower, incorrectUpper);
+        return SignedWeights.perToken(
+                (logRatio, correct) -> Math.max(
+                        correct ? correctLower : incorrectLower,
+                        Math.min(correct ? correctUpper : incorrectUpper, Math.exp(LogRatio.bounded(logRatio)))),
+                input,
+                facts);
     }
 }

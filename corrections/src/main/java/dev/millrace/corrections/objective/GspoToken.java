@@ -5,7 +5,8 @@ import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import dev.millrace.corrections.CorrectionUnit;
 
 /**
- * GSPO-token: the sequence's ratio with the token's gradient. In value a token's ratio is the sequence's geometric mean
+ * GSPO-token: the sequence's ratio with the token's gradient, {@code ℓ_t = max(−A_t s_t, −A_t clip(s_t))} with
+ * {@code s_t = sg[s] π_t / sg[π_t]}. In value a token's ratio is the sequence's geometric mean
  * {@code s = exp(mean_t(current − anchor))}; in derivative it is the token's alone, so a token receives {@code −A_t s}
  * where it is not clipped. With one advantage per sequence this is {@link Gspo}. The mean log ratio is bounded to 10
  * above (derivative 0 beyond), as in verl. Metrics: approximate KL (of the tokens' own ratios), clipped fraction.

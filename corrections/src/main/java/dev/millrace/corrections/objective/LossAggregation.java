@@ -25,7 +25,6 @@ public sealed interface LossAggregation {
      */
     double[] coefficients(TokenBatch batch, GlobalBatch whole);
 
-    /** The same for a batch that is the whole. */
     default double[] coefficients(TokenBatch batch) {
         return coefficients(batch, GlobalBatch.WHOLE);
     }
@@ -84,7 +83,6 @@ public sealed interface LossAggregation {
             Bounds.positive("loss_scale_factor", lossScaleFactor);
         }
 
-        /** A length of 1024. */
         public static SeqMeanTokenSumNorm defaults() {
             return new SeqMeanTokenSumNorm(1024);
         }

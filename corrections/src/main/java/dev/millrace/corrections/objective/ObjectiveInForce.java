@@ -7,8 +7,6 @@ import java.util.Optional;
  * An objective among the settings that decide whether it can do anything: which of them make its trust region inert, and
  * which leave the plain policy gradient on stale data without anybody having asked for it.
  *
- * @param objective the loss
- * @param kind its name in the configuration
  * @param startsAtProximal whether the proximal policy is the one that the step starts from, recomputed at its start
  * @param updates optimizer steps per batch, over all passes
  * @param weighs whether importance weights are made

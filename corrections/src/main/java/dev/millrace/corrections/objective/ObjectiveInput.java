@@ -39,7 +39,6 @@ public final class ObjectiveInput {
      * Input for a plain policy gradient.
      *
      * @param current log-probs of the policy being differentiated
-     * @param advantages advantage per token
      * @throws IllegalArgumentException if a vector has not one element per token
      * @throws dev.millrace.corrections.NonFiniteLogProbException if a value at a trained token is not finite
      */
@@ -49,13 +48,11 @@ public final class ObjectiveInput {
         return new ObjectiveInput(batch, current, advantages, null, null, null);
     }
 
-    /** The same input with the log-probs that anchor the trust region. */
     public ObjectiveInput withProximal(float[] proximalLogProbs) {
         batch.requireFinite("proximal log-probs", proximalLogProbs);
         return new ObjectiveInput(batch, current, advantages, proximalLogProbs, behavior, weights);
     }
 
-    /** The same input with the log-probs of the policy that sampled the tokens. */
     public ObjectiveInput withBehavior(float[] behaviorLogProbs) {
         batch.requireFinite("behavior log-probs", behaviorLogProbs);
         return new ObjectiveInput(batch, current, advantages, proximal, behaviorLogProbs, weights);
@@ -80,11 +77,6 @@ public final class ObjectiveInput {
         input = proximal == null ? input : input.withProximal(proximal);
         input = behavior == null ? input : input.withBehavior(behavior);
         return weights == null ? input : input.withWeights(weights);
-    }
-
-    /** The same input without importance weights. */
-    public ObjectiveInput withoutWeights() {
-        return new ObjectiveInput(batch, current, advantages, proximal, behavior, null);
     }
 
     public TokenBatch batch() {
@@ -127,12 +119,11 @@ public final class ObjectiveInput {
     public float[] requireBehavior(String objective) {
         if (behavior == null) {
             throw new IllegalArgumentException(
-                    objective + " weighs tokens by how they were sampled: " + "give behavior log-probs");
+                    objective + " weighs tokens by how they were sampled: give behavior log-probs");
         }
         return behavior;
     }
 
-    /** Returns whether importance weights are given. */
     public boolean hasWeights() {
         return weights != null;
     }

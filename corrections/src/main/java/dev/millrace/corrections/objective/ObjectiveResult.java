@@ -31,12 +31,10 @@ public record ObjectiveResult(
         metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
     }
 
-    /** The same with another loss. */
     public ObjectiveResult withLoss(double other) {
         return new ObjectiveResult(other, gradient, clipFlags, actedOn, metrics);
     }
 
-    /** The same with other metrics. */
     public ObjectiveResult withMetrics(Map<String, Double> others) {
         return new ObjectiveResult(loss, gradient, clipFlags, actedOn, others);
     }

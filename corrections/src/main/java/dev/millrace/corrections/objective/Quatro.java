@@ -18,7 +18,7 @@ import java.util.Objects;
  * {@code −ρ (A − η − λ log ρ)}, 0 where the solution puts the answer, and pointing back beyond it. A is the mean advantage of the
  * sequence. The log ratio is bounded to ±20. Metrics: approximate KL, {@value #MULTIPLIER}, and {@value #BINDING}.
  *
- * <p>Source: see {@link QueryMultipliers}' package. A mean over sequences.
+ * <p>Source: Lee et al. 2026 (arXiv 2602.04620); the solution is that of {@link QueryMultipliers}. A mean over sequences.
  *
  * @param budget largest divergence per prompt from the behavior policy, nats over answers, positive
  * @param smallestMultiplier smallest multiplier, positive

@@ -1,8 +1,6 @@
 package dev.millrace.corrections.objective;
 
-import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -86,45 +84,6 @@ public record QueryMultipliers(double budget, double smallestMultiplier) {
             regions[g] = perGroup[g].length == 0 ? null : solve(perGroup[g]);
         }
         return regions;
-    }
-
-    /**
-     * Overwrites {@code coefficients}, one per sequence: the factor of the gradient of its log-prob, 0 without a
-     * trained token.
-     *
-     * @param ratio the policy being differentiated over the sampler; summed over trained tokens, bounded to ±20
-     * @param advantages one per sequence
-     * @return one region per group index of the batch, null for groups without a trained token
-     * @throws IllegalArgumentException if an array has not one element per sequence, or an advantage is not finite
-     * @throws NonFiniteLogProbException naming sequence and token
-     */
-    public @Nullable QueryTrustRegion[] compute(
-            TokenBatch batch, LogRatio ratio, double[] advantages, double[] coefficients) {
-        ratio.requireFits(batch);
-        if (advantages.length != batch.sequenceCount() || coefficients.length != batch.sequenceCount()) {
-            throw new IllegalArgumentException("one advantage and one coefficient per sequence: advantages="
-                    + advantages.length + ", coefficients=" + coefficients.length + ", sequences="
-                    + batch.sequenceCount());
-        }
-        @Nullable QueryTrustRegion[] regions = solve(batch, advantages);
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            coefficients[s] = 0.0;
-            if (batch.trainedTokens(s) > 0) {
-                double logRatio = LogRatio.bounded(sum(batch, ratio, s));
-                coefficients[s] = regions[batch.group(s)].coefficient(advantages[s], logRatio);
-            }
-        }
-        return regions;
-    }
-
-    private static double sum(TokenBatch batch, LogRatio ratio, int sequence) {
-        double sum = 0.0;
-        for (int t = batch.start(sequence); t < batch.end(sequence); t++) {
-            if (batch.isTrained(t)) {
-                sum += ratio.finiteAt(batch, sequence, t);
-            }
-        }
-        return sum;
     }
 
     private static QueryTrustRegion region(double[] advantages, double best, double multiplier, boolean binds) {

@@ -11,15 +11,19 @@ import java.util.Map;
 import java.util.Objects;
 
 /**
- * R²VPO: the surrogate with a penalty on the variance of its ratio instead of clipping. Per token
- * {@code ℓ = −(ρ A − λ (ρ − 1)²)} with {@code ρ = current / proximal}.
+ * R²VPO: per token {@code ℓ = −(ρ A − λ (ρ − 1)²)} with {@code ρ = current / proximal}, the surrogate with a penalty on the
+ * variance of its ratio instead of clipping.
  *
  * <p>Unit of correction: token. The derivative is {@code −ρ (A − 2 λ (ρ − 1))}, which turns at
  * {@code ρ = 1 + A / (2 λ)}; 0 where the log ratio is beyond ±20. Metrics: approximate KL, and
- * {@value #RATIO_VARIANCE}. A {@link dev.millrace.corrections.objective.VarianceMultiplier} uses the latter to adjust λ
- * between updates.
+ * {@value #RATIO_VARIANCE}. Between updates λ moves by {@code rate (variance − budget)} within its limits: dual ascent on
+ * {@code variance <= budget}.
  *
- * <p>Source: see {@link RatioVariancePenalty}'s package.
+ * <p>Where clipping cuts the gradient at one range for all tokens, here it falls linearly and turns: a range that adapts to
+ * each token's advantage, and to the batch through λ. A token of large advantage may move far, which is the point of the
+ * method.
+ *
+ * <p>Source: Luo et al. 2026 (arXiv 2601.03320).
  *
  * @param anchor policy to compare with
  * @param multiplier multiplier of the penalty at the first update
@@ -61,25 +65,29 @@ public record R2vpo(Anchor anchor, double multiplier, double budget, double rate
         if (rate == 0) {
             return controls;
         }
-        return controls.with(
-                MULTIPLIER,
-                new VarianceMultiplier(now(controls), budget, rate, smallest, largest)
-                        .after(Objects.requireNonNull(result.metrics().get(RATIO_VARIANCE), RATIO_VARIANCE))
-                        .multiplier());
+        double variance = Objects.requireNonNull(result.metrics().get(RATIO_VARIANCE), RATIO_VARIANCE);
+        if (!(variance >= 0.0 && variance < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException("variance must be finite and not negative: variance=" + variance);
+        }
+        return controls.with(MULTIPLIER, within(now(controls) + rate * (variance - budget)));
     }
 
     private double now(ControlState controls) {
-        return Math.max(smallest, Math.min(largest, controls.get(MULTIPLIER).orElse(multiplier)));
+        return within(controls.get(MULTIPLIER).orElse(multiplier));
+    }
+
+    private double within(double lambda) {
+        return Math.max(smallest, Math.min(largest, lambda));
     }
 
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        RatioVariancePenalty penalty = new RatioVariancePenalty(now(facts.controls()));
+        double lambda = now(facts.controls());
         double[] squares = new double[1];
         ObjectiveResult result = new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (current, proximal, advantage, term) ->
-                                squares[0] += token(penalty, current, proximal, advantage, term),
+                                squares[0] += token(lambda, current, proximal, advantage, term),
                         input.requireProximal("R2VPO"))
                 .withKlMetric();
         Map<String, Double> metrics = new LinkedHashMap<>(result.metrics());
@@ -88,13 +96,14 @@ public record R2vpo(Anchor anchor, double multiplier, double budget, double rate
     }
 
     /** The token's part of the variance. */
-    private static double token(
-            RatioVariancePenalty penalty, double current, double proximal, double advantage, TokenTerm term) {
+    private static double token(double lambda, double current, double proximal, double advantage, TokenTerm term) {
         term.logRatio = LogRatio.bounded(current - proximal);
-        term.loss = -penalty.value(current - proximal, advantage);
-        term.derivative = -penalty.gradient(current - proximal, advantage);
-        term.acted = term.logRatio != 0;
         double deviation = Math.expm1(term.logRatio);
+        term.loss = -((1.0 + deviation) * advantage - lambda * deviation * deviation);
+        term.derivative = Math.abs(current - proximal) >= LogRatio.BOUND
+                ? -0.0
+                : -((1.0 + deviation) * (advantage - 2.0 * lambda * deviation));
+        term.acted = term.logRatio != 0;
         return deviation * deviation;
     }
 }

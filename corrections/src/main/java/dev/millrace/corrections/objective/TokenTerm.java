@@ -5,7 +5,6 @@ package dev.millrace.corrections.objective;
  * aggregation, and what the metrics count. Where it stands is given; the rest is reset before every token.
  */
 final class TokenTerm {
-    /** Index of the sequence in the batch. */
     int sequence;
     /** Packed position of the token. */
     int token;

@@ -11,7 +11,6 @@ import dev.millrace.corrections.stage.ControlState;
  * @param tokensBeforeMasking tokens of the minibatch before the second-moment mask, the denominator of M2PO; at least
  *     the trained ones, or {@link GlobalBatch#OF_THIS_BATCH}
  * @param optimizerSteps steps taken before; seeds what is drawn at random, so that a repeated step draws the same
- * @param controls state that earlier updates left for the controls
  */
 public record UpdateFacts(
         LossAggregation aggregation,
@@ -33,16 +32,6 @@ public record UpdateFacts(
     /** The same after other numbers of optimizer steps. */
     public UpdateFacts after(long steps) {
         return new UpdateFacts(aggregation, whole, tokensBeforeMasking, steps, controls);
-    }
-
-    /** The same with tokens that a mask took away. */
-    public UpdateFacts withTokensBeforeMasking(long tokens) {
-        return new UpdateFacts(aggregation, whole, tokens, optimizerSteps, controls);
-    }
-
-    /** The same with what the controls remember. */
-    public UpdateFacts withControls(ControlState other) {
-        return new UpdateFacts(aggregation, whole, tokensBeforeMasking, optimizerSteps, other);
     }
 
     /** What a token's loss counts, one coefficient per sequence. */

@@ -20,8 +20,6 @@ public record ValueLoss(double loss, double clippedFraction, float[] gradient) {
      *
      * @param values of the weights before the update
      * @param old of the weights at the start of the step
-     * @param returns what they are fitted to
-     * @param aggregation one coefficient per sequence
      * @param clip 0 for no bound
      */
     public static ValueLoss of(

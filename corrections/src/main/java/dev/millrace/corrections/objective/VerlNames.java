@@ -24,7 +24,6 @@ public final class VerlNames {
     /**
      * The objective's kind for a {@code loss_mode}.
      *
-     * @param options names of the loss's options that are given
      * @throws IllegalArgumentException if verl has no such loss, or one of its options has no default and is not given
      */
     public static String objective(String lossMode, Set<String> options) {

@@ -16,7 +16,7 @@ import dev.millrace.corrections.TokenBatch;
  * advantages. The weight is a constant in the derivative, {@code −φ A}. Log ratios are bounded to ±20 per token and the
  * sequence's to [log 1e-8, 20]. Metrics: approximate KL to the behavior policy.
  *
- * <p>Source: Shen et al. 2026 (arXiv 2602.10693, abstract only) and its implementation in TRL, which also provides the
+ * <p>Source: Shen et al. 2026 (arXiv 2602.10693), abstract only, and its implementation in TRL, which also provides the
  * defaults.
  *
  * @param kPos power of the weight at a non-negative advantage, positive

@@ -9,7 +9,6 @@ package dev.millrace.corrections.ratio;
 public final class BlockSums {
     private BlockSums() {}
 
-    /** {@code sum x[i]}. */
     public static double sum(double[] x, int n) {
         double a = 0;
         double b = 0;
@@ -36,12 +35,10 @@ public final class BlockSums {
         return ((a + b) + (c + d)) + ((e + f) + (g + h));
     }
 
-    /** {@code sum x[i]^2}. */
     public static double sumOfSquares(double[] x, int n) {
         return sumOfProducts(x, x, n);
     }
 
-    /** {@code sum x[i] y[i]}. */
     public static double sumOfProducts(double[] x, double[] y, int n) {
         double a = 0;
         double b = 0;
@@ -66,25 +63,6 @@ public final class BlockSums {
             a += x[i] * y[i];
         }
         return ((a + b) + (c + d)) + ((e + f) + (g + h));
-    }
-
-    /** {@code sum |x[i]|}. */
-    public static double sumOfMagnitudes(double[] x, int n) {
-        double a = 0;
-        double b = 0;
-        double c = 0;
-        double d = 0;
-        int i = 0;
-        for (; i < n - 3; i += 4) {
-            a += Math.abs(x[i]);
-            b += Math.abs(x[i + 1]);
-            c += Math.abs(x[i + 2]);
-            d += Math.abs(x[i + 3]);
-        }
-        for (; i < n; i++) {
-            a += Math.abs(x[i]);
-        }
-        return (a + b) + (c + d);
     }
 
     /** {@code max x[i]}, {@code -infinity} of none. */

@@ -15,7 +15,6 @@ public enum ComparedPolicies {
         this.kind = kind;
     }
 
-    /** The ratio of the two. */
     public RatioKind kind() {
         return kind;
     }

@@ -36,7 +36,6 @@ public final class LogRatio {
         this.sampler = sampler;
     }
 
-    /** The ratio of {@code kind}, of log-probs named by the kind. */
     public static LogRatio of(RatioKind kind, float[] target, float[] sampler) {
         return new LogRatio(kind, kind.target(), target, kind.sampler(), sampler);
     }
@@ -71,12 +70,10 @@ public final class LogRatio {
         return new LogRatio(kind, samplerName, sampler, targetName, target);
     }
 
-    /** Which two policies. */
     public RatioKind kind() {
         return kind;
     }
 
-    /** Returns how many packed tokens. */
     public int tokenCount() {
         return target.length;
     }
@@ -189,12 +186,10 @@ public final class LogRatio {
         return Double.longBitsToDouble(Double.doubleToRawLongBits(at(token)) & -(long) batch.trained(token));
     }
 
-    /** The target's log-prob at a packed token. */
     public float targetAt(int token) {
         return target[token];
     }
 
-    /** The sampler's log-prob at a packed token. */
     public float samplerAt(int token) {
         return sampler[token];
     }
@@ -212,7 +207,6 @@ public final class LogRatio {
         return logRatio;
     }
 
-    /** Refuses a batch of another size. */
     public void requireFits(TokenBatch batch) {
         batch.requireLength(targetName + " and " + samplerName + " log-probs", tokenCount());
     }

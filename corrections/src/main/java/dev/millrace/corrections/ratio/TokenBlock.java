@@ -15,12 +15,9 @@ import dev.millrace.corrections.rollout.RejectionRule;
  * <p>Reused from block to block, so it allocates once. Not thread-safe: one per worker.
  */
 public final class TokenBlock {
-    /** Most packed tokens of one block. */
     public static final int CAPACITY = 256;
 
-    /** The target's log-probs. */
     public final double[] target = new double[CAPACITY + 1];
-    /** The sampler's log-probs. */
     public final double[] sampler = new double[CAPACITY + 1];
     /** {@code target - sampler}. */
     public final double[] logRatio = new double[CAPACITY + 1];
@@ -30,7 +27,7 @@ public final class TokenBlock {
     public final double[] ratioLessOne = new double[CAPACITY + 1];
     /** {@code k3 = e^bounded - 1 - bounded}. */
     public final double[] k3 = new double[CAPACITY + 1];
-    /** Free for any pass. */
+
     public final double[] scratch = new double[CAPACITY + 1];
 
     private final byte[] mask = new byte[CAPACITY];
@@ -123,7 +120,6 @@ public final class TokenBlock {
         throw new AssertionError("a sum of finite log ratios is not finite: sequence=" + sequence);
     }
 
-    /** Returns how many trained tokens. */
     public int size() {
         return size;
     }
@@ -143,12 +139,10 @@ public final class TokenBlock {
         return max;
     }
 
-    /** Sum of {@link #ratio}. */
     public double ratioSum() {
         return ratioSum;
     }
 
-    /** Sum of squares of {@link #ratio}. */
     public double ratioSquares() {
         return ratioSquares;
     }
@@ -158,17 +152,14 @@ public final class TokenBlock {
         return beyondBound;
     }
 
-    /** Sum of {@link #target}. */
     public double targetSum() {
         return targetSum;
     }
 
-    /** Sum of {@link #sampler}. */
     public double samplerSum() {
         return samplerSum;
     }
 
-    /** Sum of {@link #logRatio}. */
     public double logRatioSum() {
         return logRatioSum;
     }

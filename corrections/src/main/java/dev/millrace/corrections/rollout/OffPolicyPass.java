@@ -72,7 +72,7 @@ final class OffPolicyPass implements BlockPass {
         return logRatio[sequence];
     }
 
-    void report(Semantics semantics, boolean samplerKnown, MetricMap metrics) {
+    void report(Semantics semantics, MetricMap metrics) {
         double epsilon = semantics.countEpsilon();
         double tokens = batch.trainedTokens() + epsilon;
         SequenceStatistics logPpl = perSequence(semantics, s -> -target[s] / count(s, epsilon));
@@ -81,9 +81,6 @@ final class OffPolicyPass implements BlockPass {
                 perSequence(semantics, s -> Math.exp(-target[s] / count(s, epsilon)))
                         .mean());
         metrics.put("training_log_ppl", logPpl.mean());
-        if (!samplerKnown) {
-            return;
-        }
         metrics.put("kl", (0.0 - total(logRatio)) / tokens); // not -0 on-policy
         metrics.put("k3_kl", total(k3) / tokens);
         metrics.put(

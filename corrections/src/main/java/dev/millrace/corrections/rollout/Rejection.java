@@ -33,7 +33,6 @@ public record Rejection(String rolloutRs, String rolloutRsThreshold, ComparedPol
         return new Rejection("", "", ComparedPolicies.ANCHOR);
     }
 
-    /** Returns whether anything can be rejected. */
     public boolean rejects() {
         return !config().rejections().isEmpty();
     }

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.rollout;
 
-import dev.millrace.corrections.CorrectionUnit;
 import java.util.Arrays;
 import java.util.stream.Collectors;
 
@@ -48,11 +47,6 @@ public enum RejectionMode {
     /** Returns whether the statistic is bounded on both sides: only k1, which has a sign. */
     public boolean isTwoSided() {
         return divergence == RejectionDivergence.K1;
-    }
-
-    /** What is rejected as one: a token or a sequence. */
-    public CorrectionUnit unit() {
-        return aggregation == RejectionAggregation.TOKEN ? CorrectionUnit.TOKEN : CorrectionUnit.SEQUENCE;
     }
 
     /**

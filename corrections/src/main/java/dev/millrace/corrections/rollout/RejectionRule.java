@@ -8,7 +8,6 @@ import java.util.Locale;
  * <p>Bounds are inclusive, so that identical policies, with every statistic exactly 0, are never rejected by a rule
  * that allows 0.
  *
- * @param divergence of a token
  * @param aggregation from tokens to what is rejected as one
  * @param min smallest statistic that is kept; only looked at if the rule is two-sided; may be negative infinity
  * @param max largest statistic that is kept

@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.ObjIntConsumer;
 
 /**
  * Importance weights, rejection and every diagnostic of one batch in a single walk over its tokens: the fast form of
@@ -42,8 +43,17 @@ public final class RolloutCorrection {
      * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
      */
     public RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio) {
+        return apply(batch, ratio, (block, sequence) -> {});
+    }
+
+    /**
+     * The same, for a caller that would go through the same ratios itself.
+     *
+     * @param first takes each block and its sequence before the correction does; may overwrite the block's scratch
+     */
+    public RolloutCorrectionResult apply(TokenBatch batch, LogRatio ratio, ObjIntConsumer<TokenBlock> first) {
         Walk walk = new Walk(batch, ratio);
-        walk.sequences();
+        walk.sequences(first);
         return walk.result();
     }
 
@@ -89,11 +99,12 @@ public final class RolloutCorrection {
                     : new SequenceRejectionPass(batch, ratio, rule, config.semantics(), mask);
         }
 
-        void sequences() {
+        void sequences(ObjIntConsumer<TokenBlock> first) {
             TokenBlock block = new TokenBlock();
             for (int s = 0; s < batch.sequenceCount(); s++) {
                 for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
                     block.load(batch, ratio, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)));
+                    first.accept(block, s);
                     for (BlockPass pass : passes) {
                         pass.block(block, s);
                     }
@@ -112,7 +123,7 @@ public final class RolloutCorrection {
             if (!rejections.isEmpty()) {
                 totals.report(config.semantics(), metrics);
             }
-            offPolicy.report(config.semantics(), true, metrics);
+            offPolicy.report(config.semantics(), metrics);
             return new RolloutCorrectionResult(
                     weights.map(pass -> pass.weights), mask, totals.tokens(), totals.sequences(), metrics.asMap());
         }
@@ -155,7 +166,6 @@ public final class RolloutCorrection {
      * @param tokens of them, how many are rejected
      * @param sequences sequences that lost at least one
      * @param allSequences sequences of the batch, without a trained token included
-     * @param trainedSequences sequences that had a trained token
      */
     record RejectionTotals(int trained, int tokens, int sequences, int allSequences, int trainedSequences) {
 

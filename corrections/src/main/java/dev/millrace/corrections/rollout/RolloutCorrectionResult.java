@@ -9,7 +9,6 @@ import java.util.Optional;
  * @param weights one weight per packed token, 0 at context tokens; empty if the configuration makes none. A token
  *     that was rejected keeps its weight: the mask is what takes it out
  * @param mask the batch's mask without the rejected tokens
- * @param rejectedTokens trained tokens that are rejected
  * @param rejectedSequences sequences that lost at least one token
  * @param metrics verl's names, such as {@code rollout_corr/kl}; every configured stage is in it
  */

@@ -29,10 +29,6 @@ final class SequenceStatistics {
         return untrainedToo || batch.trainedTokens(s) > 0;
     }
 
-    int count() {
-        return count;
-    }
-
     double mean() {
         double sum = 0;
         for (int s = 0; s < values.length; s++) {
@@ -71,7 +67,6 @@ final class SequenceStatistics {
         return min;
     }
 
-    /** Largest distance from {@code ideal}. */
     double maxDeviation(double ideal) {
         double max = 0;
         for (int s = 0; s < values.length; s++) {

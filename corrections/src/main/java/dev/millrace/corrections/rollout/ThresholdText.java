@@ -17,7 +17,6 @@ public final class ThresholdText {
     /**
      * The number.
      *
-     * @param key the setting, for the message
      * @throws IllegalArgumentException quoting the text
      */
     public static double number(String key, String text) {

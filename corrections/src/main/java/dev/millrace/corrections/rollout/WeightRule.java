@@ -10,7 +10,6 @@ public sealed interface WeightRule {
     /** One weight per token, or one per sequence. */
     Level level();
 
-    /** Largest weight. */
     double upper();
 
     /** Below this a ratio counts as low: the band's lower end, or the reciprocal of the cap. */
@@ -25,7 +24,6 @@ public sealed interface WeightRule {
     /**
      * Truncated importance sampling: {@code min(rho, upper)}.
      *
-     * @param level whose ratio
      * @param upper positive
      */
     record Truncate(Level level, double upper) implements WeightRule {
@@ -42,7 +40,6 @@ public sealed interface WeightRule {
     /**
      * IcePop: {@code rho} if {@code lower <= rho <= upper}, else 0.
      *
-     * @param level whose ratio
      * @param lower positive, at most {@code upper}
      * @param upper positive
      */
@@ -60,7 +57,6 @@ public sealed interface WeightRule {
     /**
      * The rule that a threshold says: {@code upper} truncates, {@code lower_upper} is a band.
      *
-     * @param key the setting, for the message
      * @throws IllegalArgumentException quoting the text
      */
     static WeightRule of(String key, Level level, String threshold) {
@@ -75,16 +71,12 @@ public sealed interface WeightRule {
                 ThresholdText.number(key, spec.substring(bar + 1)));
     }
 
-    /**
-     * Refuses bounds that are infinite, or that take its weight of 1 from an on-policy token.
-     *
-     * @param setting the setting and its value, for the message
-     */
+    /** Refuses bounds that are infinite, or that take its weight of 1 from an on-policy token. */
     default void requireOneWithin(String setting) {
         boolean holdsOne = upper() >= 1.0 && (this instanceof Truncate || lower() <= 1.0);
         if (!holdsOne || Double.isInfinite(upper())) {
             throw new IllegalArgumentException(
-                    setting + " must be finite and leave an on-policy token its weight of 1:" + " lower <= 1 <= upper");
+                    setting + " must be finite and leave an on-policy token its weight of 1: lower <= 1 <= upper");
         }
     }
 

@@ -8,8 +8,6 @@ import java.util.TreeMap;
 /**
  * State that the controls of a step keep from one version to the next, by name. It is published with the version, so
  * that a restarted learner continues unchanged. Immutable.
- *
- * @param values by name
  */
 public record ControlState(Map<String, Double> values) {
 
@@ -17,7 +15,6 @@ public record ControlState(Map<String, Double> values) {
         values = Collections.unmodifiableMap(new TreeMap<>(values));
     }
 
-    /** Nothing remembered yet. */
     public static ControlState initial() {
         return new ControlState(Map.of());
     }
@@ -35,7 +32,6 @@ public record ControlState(Map<String, Double> values) {
         return new ControlState(left);
     }
 
-    /** The same with a value remembered. */
     public ControlState with(String name, double value) {
         Map<String, Double> changed = new TreeMap<>(values);
         changed.put(name, value);

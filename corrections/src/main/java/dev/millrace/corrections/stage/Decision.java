@@ -18,7 +18,6 @@ import org.jspecify.annotations.Nullable;
  * @param maskedBy one per sequence: the stage that masked the last of its tokens; null where some are trained on
  * @param outcomes of the stages, in order
  * @param essRatio effective sample size of the raw sequence weights over the number of sequences; empty where there is nothing to weigh
- * @param essRatioTruncated the same of the truncated weights
  * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; empty likewise
  * @param stepScale factor on the learning rate
  */

@@ -3,7 +3,6 @@ package dev.millrace.corrections.stage;
 /** What a surge of response lengths does to the step. */
 public sealed interface LengthGuardConfig {
 
-    /** Nothing. */
     record Off() implements LengthGuardConfig {}
 
     /**

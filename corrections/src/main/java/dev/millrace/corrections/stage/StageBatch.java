@@ -88,7 +88,6 @@ public final class StageBatch {
         return ones;
     }
 
-    /** Facts of the batch. */
     public StageFacts facts() {
         return facts;
     }
@@ -209,13 +208,23 @@ public final class StageBatch {
     public StageOutcome mask(Stage by, byte[] keep, Map<String, Double> values) {
         TokenBatch before = left;
         before.requireLength("mask", keep.length);
-        byte[] mask = keep.clone();
-        for (int t = 0; t < mask.length; t++) {
-            mask[t] &= (byte) before.trained(t);
+        if (masksAny(keep)) {
+            byte[] mask = keep.clone();
+            for (int t = 0; t < mask.length; t++) {
+                mask[t] &= (byte) before.trained(t);
+            }
+            left = before.withMask(mask);
+            note(by.name());
         }
-        left = before.withMask(mask);
-        note(by.name());
         return outcome(by, before, s -> (long) before.trainedTokens(s) - left.trainedTokens(s), values);
+    }
+
+    private boolean masksAny(byte[] keep) {
+        int masked = 0;
+        for (int t = 0; t < keep.length; t++) {
+            masked |= left.trained(t) & ~keep[t];
+        }
+        return masked != 0;
     }
 
     /**

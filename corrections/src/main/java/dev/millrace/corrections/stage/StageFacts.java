@@ -50,7 +50,6 @@ public final class StageFacts {
      * Begins with what every batch has.
      *
      * @param tokens layout, the sequences' own masks, groups
-     * @param rewards one per sequence
      */
     public static Builder of(TokenBatch tokens, double[] rewards) {
         return new Builder(tokens, rewards);
@@ -66,7 +65,6 @@ public final class StageFacts {
         return rewards;
     }
 
-    /** Returns whether something is known. */
     public boolean has(StageInput input) {
         return known.containsKey(input);
     }
@@ -185,7 +183,6 @@ public final class StageFacts {
     /**
      * What a key's earlier rewards amount to.
      *
-     * @param key that it is kept for
      * @param value before the batch; finite
      */
     public record TrackedValue(String key, double value) {
@@ -251,7 +248,6 @@ public final class StageFacts {
             return this;
         }
 
-        /** Other rewards, one per sequence. */
         public Builder rewards(double[] others) {
             rewards = perSequence("rewards", others, others.length);
             return this;
@@ -278,68 +274,57 @@ public final class StageFacts {
             return this;
         }
 
-        /** One per sequence, in milliseconds. */
         public Builder agesMs(long[] ages) {
             return know(StageInput.AGES, perSequence("ages", ages, ages.length));
         }
 
-        /** One per packed token; see {@link StageFacts#turns}. */
         public Builder turns(int[] turnOfToken) {
             tokens.requireLength(StageInput.TURNS.text(), turnOfToken.length);
             return know(StageInput.TURNS, turnOfToken);
         }
 
-        /** One per sequence, each with one per turn. */
         public Builder turnRewards(double[][] rewardsOfTurns) {
             return know(
                     StageInput.TURN_REWARDS,
                     perSequence(StageInput.TURN_REWARDS.text(), rewardsOfTurns, rewardsOfTurns.length));
         }
 
-        /** One per sequence. */
         public Builder rewardComponents(List<Map<String, Double>> components) {
             return know(
                     StageInput.REWARD_COMPONENTS,
                     perSequence(StageInput.REWARD_COMPONENTS.text(), List.copyOf(components), components.size()));
         }
 
-        /** One per sequence. */
         public Builder greedyRewards(double[] greedy) {
             return know(
                     StageInput.GREEDY_REWARDS, perSequence(StageInput.GREEDY_REWARDS.text(), greedy, greedy.length));
         }
 
-        /** At every packed token. */
         public Builder distributions(StoredDistributions stored) {
             tokens.requireLength(StageInput.DISTRIBUTIONS.text(), stored.tokens());
             return know(StageInput.DISTRIBUTIONS, stored);
         }
 
-        /** One per packed token. */
         public Builder forcedTokens(boolean[] forced) {
             tokens.requireLength(StageInput.FORCED_TOKENS.text(), forced.length);
             return know(StageInput.FORCED_TOKENS, forced);
         }
 
-        /** One per sequence. */
         public Builder gradientNorms(double[] norms) {
             return know(StageInput.GRADIENT_NORMS, perSequence(StageInput.GRADIENT_NORMS.text(), norms, norms.length));
         }
 
-        /** One per sequence. */
         public Builder keys(StageInput input, List<String> keys) {
             requireKeys(input);
             return know(input, perSequence(input.text(), List.copyOf(keys), keys.size()));
         }
 
-        /** One per sequence. */
         public Builder baselines(List<TrackedValue> baselines) {
             return know(
                     StageInput.BASELINES,
                     perSequence(StageInput.BASELINES.text(), List.copyOf(baselines), baselines.size()));
         }
 
-        /** The facts so far. */
         public StageFacts build() {
             return new StageFacts(this);
         }

@@ -7,13 +7,11 @@ public final class StageFailedException extends IllegalArgumentException {
 
     private final String stage;
 
-    /** @param stage its name */
     StageFailedException(String stage, RuntimeException cause) {
         super("stage " + stage + " cannot decide about the batch: " + reason(cause), cause);
         this.stage = stage;
     }
 
-    /** The stage's name. */
     public String stage() {
         return stage;
     }

@@ -8,25 +8,18 @@ public enum StageInput {
     OLD("old log-probs"),
     /** Log-probs by the learner's engine at the start of the step, or at the newest version where a batch is formed. */
     PROXIMAL("proximal log-probs"),
-    /** Log-probs of the reference policy. */
     REFERENCE("reference log-probs"),
-    /** Log-probs of a teacher. */
     TEACHER("teacher log-probs"),
     /** Entropy of the proximal policy at every token, in nats. */
     ENTROPIES("entropies"),
     /** Σ π(v)² of the proximal policy at every token, in (0, 1]. */
     SQUARED_PROBABILITIES("squared probabilities"),
-    /** Value estimates at every token. */
     VALUES("values"),
-    /** Which version sampled which tokens. */
     VERSIONS("version spans"),
     /** How long before the batch each sequence was finished. */
     AGES("ages"),
-    /** Where turns begin and end. */
     TURNS("turns"),
-    /** A reward per turn. */
     TURN_REWARDS("rewards per turn"),
-    /** A reward per token. */
     TOKEN_REWARDS("rewards per token"),
     /** The named parts that a reward is the sum of. */
     REWARD_COMPONENTS("reward components"),
@@ -40,7 +33,6 @@ public enum StageInput {
     GRADIENT_NORMS("gradient norms"),
     /** Which sequences have the same prompt, over all batches. */
     PROMPTS("prompts"),
-    /** The key of each sequence's task. */
     TASKS("task keys"),
     /** What earlier batches left to compare each sequence's reward with. */
     BASELINES("baselines of earlier batches");
@@ -51,7 +43,6 @@ public enum StageInput {
         this.text = text;
     }
 
-    /** Returns the wording for messages. */
     public String text() {
         return text;
     }

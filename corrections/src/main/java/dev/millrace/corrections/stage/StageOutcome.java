@@ -8,7 +8,6 @@ import java.util.TreeMap;
 /**
  * On how much a stage acted.
  *
- * @param stage its name
  * @param unit what got one verdict as a whole
  * @param tokensSeen trained tokens before it
  * @param tokensActed of them: masked, truncated, damped, given an advantage that is not 0, as the stage's kind goes

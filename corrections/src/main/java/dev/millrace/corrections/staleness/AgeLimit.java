@@ -26,7 +26,6 @@ public record AgeLimit(long maxAgeMs) implements MaskStage {
         }
     }
 
-    /** Ten minutes. */
     public static AgeLimit defaults() {
         return new AgeLimit(600_000);
     }

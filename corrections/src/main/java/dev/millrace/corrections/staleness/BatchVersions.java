@@ -14,10 +14,7 @@ public final class BatchVersions {
     private final TokenBatch batch;
     private final List<List<VersionSpan>> spans;
 
-    /**
-     * @param spans one list per sequence of the batch
-     * @throws IllegalArgumentException naming sequence and span, or the trained token that no span covers
-     */
+    /** @throws IllegalArgumentException naming sequence and span, or the trained token that no span covers */
     public BatchVersions(TokenBatch batch, List<List<VersionSpan>> spans) {
         if (spans.size() != batch.sequenceCount()) {
             throw new IllegalArgumentException("one list of version spans per sequence: lists=" + spans.size()
@@ -30,7 +27,6 @@ public final class BatchVersions {
         }
     }
 
-    /** A batch in which every sequence was sampled by one version. */
     public static BatchVersions wholeSequences(TokenBatch batch, long[] versions) {
         if (versions.length != batch.sequenceCount()) {
             throw new IllegalArgumentException(
@@ -87,6 +83,9 @@ public final class BatchVersions {
     }
 
     int trainedTokens(int sequence, VersionSpan span) {
+        if (span.start() == 0 && span.end() == batch.length(sequence)) {
+            return batch.trainedTokens(sequence);
+        }
         int trained = 0;
         for (int t = batch.start(sequence) + span.start(); t < batch.start(sequence) + span.end(); t++) {
             trained += batch.isTrained(t) ? 1 : 0;

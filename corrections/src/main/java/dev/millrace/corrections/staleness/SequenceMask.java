@@ -57,30 +57,22 @@ public record SequenceMask(double threshold) implements MaskStage {
     @Override
     public StageOutcome apply(StageBatch batch) {
         byte[] keep = new byte[batch.left().tokenCount()];
-        Summary summary = compute(batch.left(), batch.facts().ratio(RatioKind.ANCHOR), batch.advantages(), keep);
+        int negative = compute(batch.left(), batch.facts().ratio(RatioKind.ANCHOR), batch.advantages(), keep);
         Map<String, Double> values = StageSettings.of(this);
-        values.put("negative_sequences", (double) summary.negative());
+        values.put("negative_sequences", (double) negative);
         return batch.mask(this, keep, values);
     }
-
-    /**
-     * How many sequences were looked at and rejected.
-     *
-     * @param sequences sequences with a trained token
-     * @param negative of those, with negative advantage
-     * @param rejected of those, drifted beyond the threshold
-     */
-    public record Summary(int sequences, int negative, int rejected) {}
 
     /**
      * Overwrites {@code mask}, one byte per packed token: 1 if trained and the sequence is kept, else 0.
      *
      * @param ratio current / behavior, {@link LogRatio#full}
      * @param advantages one per sequence; finite where the sequence has a trained token
+     * @return how many sequences have a trained token and a negative advantage
      * @throws IllegalArgumentException if an array has the wrong length or an advantage is not finite
      * @throws NonFiniteLogProbException naming sequence and token
      */
-    public Summary compute(TokenBatch batch, LogRatio ratio, double[] advantages, byte[] mask) {
+    public int compute(TokenBatch batch, LogRatio ratio, double[] advantages, byte[] mask) {
         ratio.requireFinite(batch);
         batch.requireLength("mask", mask.length);
         if (advantages.length != batch.sequenceCount()) {
@@ -88,9 +80,7 @@ public record SequenceMask(double threshold) implements MaskStage {
                     + ", sequences=" + batch.sequenceCount());
         }
         batch.copyMask(0, mask, 0, mask.length);
-        int sequences = 0;
         int negative = 0;
-        int rejected = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
             int trained = batch.trainedTokens(s);
             if (trained == 0) {
@@ -100,16 +90,14 @@ public record SequenceMask(double threshold) implements MaskStage {
                 throw new IllegalArgumentException(
                         "an advantage must be finite: sequence=" + s + ", advantage=" + advantages[s]);
             }
-            sequences++;
             if (advantages[s] < 0.0) {
                 negative++;
                 if (-sumOfLogRatios(batch, s, ratio) / trained > threshold) {
-                    rejected++;
                     Arrays.fill(mask, batch.start(s), batch.end(s), (byte) 0);
                 }
             }
         }
-        return new Summary(sequences, negative, rejected);
+        return negative;
     }
 
     private static double sumOfLogRatios(TokenBatch batch, int sequence, LogRatio ratio) {

@@ -10,10 +10,10 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Rejects whole sequences with a trained token more than {@code maxVersions} versions behind: where the run's limit keeps the
+ * Rejects whole sequences with a trained token of {@code version − version_t > maxVersions}: where the run's limit keeps the
  * fresh tail of a sequence that a weight swap divided, this keeps credit within one answer whole.
  *
- * <p>Unit: sequence, see {@link StalenessLimit}.
+ * <p>Unit: sequence, see {@link StalenessLimit}. Source: our own.
  *
  * @param maxVersions largest staleness of a token, at least 0
  */
@@ -22,7 +22,6 @@ public record StaleSequenceMask(long maxVersions) implements MaskStage {
         new StalenessLimit(maxVersions);
     }
 
-    /** Four versions. */
     public static StaleSequenceMask defaults() {
         return new StaleSequenceMask(4);
     }

@@ -29,7 +29,6 @@ public record StalenessDamping(double halfLifeVersions) implements Stage {
         }
     }
 
-    /** Four versions. */
     public static StalenessDamping defaults() {
         return new StalenessDamping(4);
     }

@@ -29,7 +29,6 @@ public record StalenessLimit(long maxVersions) implements MaskStage {
         }
     }
 
-    /** Eight versions. */
     public static StalenessLimit defaults() {
         return new StalenessLimit(8);
     }
@@ -85,25 +84,27 @@ public record StalenessLimit(long maxVersions) implements MaskStage {
         var batch = versions.batch();
         batch.requireLength("mask", mask.length);
         batch.copyMask(0, mask, 0, mask.length);
-        StalenessSummary.Tally tally = new StalenessSummary.Tally();
+        long oldest = 0;
+        double sum = 0;
         for (int s = 0; s < batch.sequenceCount(); s++) {
             int start = batch.start(s);
-            int staleTokens = 0;
+            boolean stale = false;
             for (VersionSpan span : versions.spans(s)) {
                 long staleness = BatchVersions.staleness(s, span, currentVersion);
                 int trained = versions.trainedTokens(s, span);
-                tally.addTokens(trained, staleness);
+                if (trained > 0) {
+                    oldest = Math.max(oldest, staleness);
+                    sum += (double) trained * staleness;
+                }
                 if (staleness > maxVersions && trained > 0) {
-                    staleTokens += trained;
+                    stale = true;
                     Arrays.fill(mask, start + span.start(), start + span.end(), (byte) 0);
                 }
             }
-            if (wholeSequence && staleTokens > 0) {
-                staleTokens = batch.trainedTokens(s);
+            if (wholeSequence && stale) {
                 Arrays.fill(mask, start, batch.end(s), (byte) 0);
             }
-            tally.addSequence(batch.trainedTokens(s), staleTokens);
         }
-        return tally.summary();
+        return new StalenessSummary(oldest, batch.trainedTokens() == 0 ? 0.0 : sum / batch.trainedTokens());
     }
 }

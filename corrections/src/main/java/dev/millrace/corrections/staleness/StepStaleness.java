@@ -11,8 +11,6 @@ import java.util.TreeMap;
  * How stale the tokens of a step are: the version at its start less the version that sampled a token, and the two parts of
  * that, in versions.
  *
- * @param tokens that it is over
- * @param mean over them
  * @param max the largest
  * @param inFlightMean the part until the sequence was scored, mean
  * @param inQueueMean the part from then until the step started, mean; both parts together are {@code mean}
@@ -48,7 +46,6 @@ public record StepStaleness(
      * Over the tokens that a mask leaves.
      *
      * @param left the layout under the mask in force; in a span of {@code versions} wherever it trains
-     * @param versions of the same layout
      * @param scoredAt one per sequence: the newest version when it was scored
      * @param version at the start of the step
      * @return empty if no token is left

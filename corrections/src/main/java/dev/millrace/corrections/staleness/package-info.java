@@ -1,5 +1,5 @@
 /**
- * What to do with tokens that old weights sampled: admit fewer, mask them, reject their sequence, or weigh them down.
+ * What to do with tokens that old weights sampled: mask them, reject their sequence, or weigh them down.
  *
  * <p>Staleness is counted in versions: the version the batch is formed against, less the version that sampled the
  * token. A sequence may have been sampled by several versions, because weights are swapped in while it is generated;

@@ -14,8 +14,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Trust region mask from stored distributions: a sequence is rejected if {@code max_t KL(behavior || current)} over
- * its trained tokens exceeds {@code maxTokenKl}, or their mean exceeds {@code meanTokenKl}.
+ * Trust region mask from stored distributions: a sequence is rejected if
+ * {@code max_t KL(behavior || current) > maxTokenKl} over its trained tokens, or their mean exceeds {@code meanTokenKl}.
  *
  * <p>Where the distributions are whole ({@link StoredDistributions#isWhole}), the accepted sequences satisfy the premise
  * of {@link TrustRegionBounds} at every token they visited. Elsewhere the KL is a lower bound: what is rejected is

@@ -18,7 +18,6 @@ public final class FullDistributions implements StoredDistributions {
     private final float[] current;
 
     /**
-     * @param vocabulary entries per token
      * @param behavior log-probs, {@code [tokens][vocabulary]}
      * @param current log-probs, {@code [tokens][vocabulary]}
      */
@@ -30,11 +29,6 @@ public final class FullDistributions implements StoredDistributions {
         this.vocabulary = vocabulary;
         this.behavior = behavior;
         this.current = current;
-    }
-
-    @Override
-    public int entries() {
-        return vocabulary;
     }
 
     @Override

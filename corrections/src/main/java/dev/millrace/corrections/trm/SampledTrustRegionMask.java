@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * Trust region mask from the sampled tokens alone: a sequence is rejected if {@code max_t |log rho_t|} or
- * {@code mean_t (rho_t - 1 - log rho_t)} exceeds its bound.
+ * Trust region mask from the sampled tokens alone: a sequence is rejected if
+ * {@code max_t |log rho_t| > maxAbsLogRatio} or {@code mean_t (rho_t - 1 - log rho_t) > meanK3}.
  *
  * <p>The first is symmetric, so it sees tokens that became unlikely as well as likely ones; k3 is the unbiased
  * estimate of KL(behavior || current), but at {@code rho = 1/100} it is 26 times smaller than at {@code rho = 100},
@@ -50,11 +50,6 @@ public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) imple
     /** Rejects by the largest {@code |log rho|} of a sequence. */
     public static SampledTrustRegionMask byLargestLogRatio(double bound) {
         return new SampledTrustRegionMask(bound, 0);
-    }
-
-    /** Rejects by the mean k3 of a sequence. */
-    public static SampledTrustRegionMask byMeanK3(double bound) {
-        return new SampledTrustRegionMask(0, bound);
     }
 
     static void requireBound(String key, double bound) {

@@ -9,10 +9,6 @@ package dev.millrace.corrections.trm;
  */
 public sealed interface StoredDistributions permits FullDistributions, TopKDistributions {
 
-    /** Entries stored per token. */
-    int entries();
-
-    /** Tokens stored. */
     int tokens();
 
     /**

@@ -29,7 +29,6 @@ public final class TopKDistributions implements StoredDistributions {
     private final float @Nullable [] behaviorRest;
 
     /**
-     * @param k entries per token
      * @param behavior log-probs, {@code [tokens][k]}
      * @param current log-probs of the same entries, {@code [tokens][k]}
      */
@@ -61,11 +60,6 @@ public final class TopKDistributions implements StoredDistributions {
     @Override
     public boolean isWhole(int token) {
         return behaviorRest != null && behaviorRest[token] == Float.NEGATIVE_INFINITY;
-    }
-
-    @Override
-    public int entries() {
-        return k;
     }
 
     @Override

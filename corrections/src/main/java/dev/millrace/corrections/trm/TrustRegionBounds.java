@@ -34,17 +34,6 @@ public final class TrustRegionBounds {
         return 2.0 * length * Math.sqrt(delta * sequenceKl);
     }
 
-    /** {@code 4 sum_t epsilon min(1, (t - 1) epsilon)}: total variation throughout; good when it is concentrated. */
-    public static double coupling(int length, double epsilon) {
-        requireArguments(length, epsilon, "epsilon");
-        double capped = Math.min(1.0, epsilon);
-        double sum = 0.0;
-        for (int t = 1; t <= length; t++) {
-            sum += Math.min(1.0, (t - 1) * capped);
-        }
-        return 4.0 * capped * sum;
-    }
-
     /**
      * {@code 4 sum_t D_t min(1, (T - t) epsilon, sqrt((T - t) delta / 2))}. {@code D_t} is the mean total
      * variation distance over the contexts the behavior policy visits at position t.

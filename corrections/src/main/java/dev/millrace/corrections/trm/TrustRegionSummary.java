@@ -6,7 +6,6 @@ package dev.millrace.corrections.trm;
  * @param sequences all sequences of the batch, those without a trained token included
  * @param rejected sequences that had a trained token and lost all of them
  * @param trainedTokens trained tokens before
- * @param maskedTokens of those, masked
  * @param largestTokenDivergence largest divergence of a trained token: KL for stored distributions, {@code |log rho|}
  *     for samples; 0 without trained tokens
  * @param meanSequenceDivergence mean over sequences with a trained token of the sum of their tokens' divergences: KL

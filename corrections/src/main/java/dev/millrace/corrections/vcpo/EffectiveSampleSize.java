@@ -7,11 +7,10 @@ package dev.millrace.corrections.vcpo;
  * one of them is everything. Both sums are taken relative to the largest weight, in log space. So neither overflows nor
  * vanishes for sequences of any length, and scaling all weights by a constant changes nothing.
  *
- * <p>{@link ReferenceEffectiveSampleSize} differs: it adds 1e-8 to the denominator, which drives the ratio of uniformly
- * small weights to 0. It also counts sequences without a trained token as perfectly on-policy, and yields NaN when a
+ * <p>VCPO's code differs: it adds 1e-8 to the denominator, which drives the ratio of uniformly small weights to 0. It
+ * also counts sequences without a trained token as perfectly on-policy, and yields NaN when a
  * weight overflows.
  *
- * @param weights how many weights
  * @param ess between 1 and {@code weights}
  * @param ratio {@code ess / weights}, in (0, 1]
  */

@@ -43,7 +43,8 @@ public record Ess(Rule rule, Weights weights, double baseRatio) implements Stage
         /** The ratio itself. */
         LINEAR;
 
-        double follow(double relative) {
+        /** The scale at a sample size relative to the base. */
+        public double follow(double relative) {
             return switch (this) {
                 case NONE -> 1.0;
                 case SQRT -> Math.sqrt(relative);

@@ -17,8 +17,7 @@ import java.util.Objects;
  * code allows both. A sequence without a trained token has no gradient: it weighs nothing and its advantage is 0.
  *
  * <p>Unit: group, or batch. Source: arXiv 2602.17616 and its code. The code adds 1e-8 to the sum of weights, which
- * pulls the baseline of small gradients towards 0; here nothing is added, and {@link ReferenceOptimalBaseline} has
- * its number.
+ * pulls the baseline of small gradients towards 0; here nothing is added.
  *
  * <p>Immutable and thread-safe.
  */
@@ -38,7 +37,6 @@ public final class OffPolicyOptimalBaseline {
 
     /**
      * @param scope over which sequences one baseline is taken
-     * @param average how it is taken
      * @param lengthNormalized whether {@code W_i} is divided by the square of the trained length: for losses that
      *     average over the tokens of a sequence, where {@code g_i} is given for their sum
      * @param dividedByDeviation whether advantages are divided by the population standard deviation of the returns in

@@ -8,21 +8,21 @@ public enum WeightedAverage {
     /** {@code sum W R / sum W}: the baseline of least variance. */
     MEAN {
         @Override
-        double of(double[] values, double[] weights, double epsilon) {
+        public double of(double[] values, double[] weights, double epsilon) {
             return mean(values, weights, epsilon, Double.NEGATIVE_INFINITY, Double.POSITIVE_INFINITY);
         }
     },
     /** The smallest value that has at least half of the weight at or below it: one outlier cannot move it. */
     MEDIAN {
         @Override
-        double of(double[] values, double[] weights, double epsilon) {
+        public double of(double[] values, double[] weights, double epsilon) {
             return quantile(values, weights, 0.5);
         }
     },
     /** The mean of the values clipped to their weighted 5 % and 95 % quantiles. */
     WINSORIZED_MEAN {
         @Override
-        double of(double[] values, double[] weights, double epsilon) {
+        public double of(double[] values, double[] weights, double epsilon) {
             double lower = quantile(values, weights, 0.05);
             double upper = quantile(values, weights, 0.95);
             return mean(values, weights, epsilon, lower, upper);
@@ -34,7 +34,7 @@ public enum WeightedAverage {
      *
      * @param epsilon added to the sum of the weights a mean is divided by
      */
-    abstract double of(double[] values, double[] weights, double epsilon);
+    public abstract double of(double[] values, double[] weights, double epsilon);
 
     private static double mean(double[] values, double[] weights, double epsilon, double lower, double upper) {
         double numerator = 0.0;

@@ -4,7 +4,7 @@
  *
  * <p>Source: Huang et al., <i>Stable Asynchrony: Variance-Controlled Off-Policy RL for LLMs</i>, arXiv 2602.17616,
  * and the authors' code at {@code mit-han-lab/vcpo@c7f030f}. Where that code is not followed by default, the class
- * says so, and a class whose name starts with {@code Reference} computes its numbers.
+ * says so.
  */
 @NullMarked
 package dev.millrace.corrections.vcpo;

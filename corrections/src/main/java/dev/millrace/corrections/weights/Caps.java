@@ -27,12 +27,4 @@ final class Caps {
                     "band must satisfy 0 < lower <= 1 <= upper < infinity: lower=" + lower + ", upper=" + upper);
         }
     }
-
-    /** Refuses a taper that does not contain 1. Unlike a band it may start at 0, since it truncates and masks nothing. */
-    static void requireTaper(String side, double lower, double upper) {
-        if (!(lower >= 0.0 && lower <= 1.0 && upper >= 1.0 && upper < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException("taper must satisfy 0 <= lower <= 1 <= upper < infinity: " + side
-                    + " lower=" + lower + ", upper=" + upper);
-        }
-    }
 }

@@ -9,7 +9,7 @@ import java.util.Objects;
 import java.util.OptionalDouble;
 
 /**
- * Importance weights moved into {@code [lower, upper]} from both sides: AReaL's {@code clamp}.
+ * Importance weights moved into bounds from both sides, {@code w = min(max(rho, lower), upper)}: AReaL's {@code clamp}.
  *
  * <p>Per token it is the token's ratio; over sequences the geometric mean of the ratios, and what is moved is the mean of a
  * sequence whose sum, mean or largest ratio lies outside. Unit: token or sequence, by the aggregation. Source: AReaL

@@ -29,14 +29,9 @@ public record CumulativeWeights(double low, double high, boolean batchNormalize)
         }
     }
 
-    /** Not normalised. */
-    public CumulativeWeights(double low, double high) {
-        this(low, high, false);
-    }
-
     /** Those of the source: 0.025 below, 0.05 above. */
     public static CumulativeWeights defaults() {
-        return new CumulativeWeights(0.025, 0.05);
+        return new CumulativeWeights(0.025, 0.05, false);
     }
 
     @Override
@@ -78,11 +73,6 @@ public record CumulativeWeights(double low, double high, boolean batchNormalize)
     private double weight(double logProduct, double width, WeightTally tally) {
         double inBand = Math.max(-low * width, Math.min(high * width, logProduct));
         double weight = Math.exp(LogRatio.bounded(inBand));
-        if (inBand == logProduct) {
-            tally.kept(weight, 1);
-        } else {
-            tally.truncated(weight, 1);
-        }
-        return weight;
+        return inBand == logProduct ? tally.kept(weight, 1) : tally.truncated(weight, 1);
     }
 }

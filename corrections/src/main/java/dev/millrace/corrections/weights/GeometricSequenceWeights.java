@@ -22,14 +22,8 @@ public record GeometricSequenceWeights(double threshold, boolean batchNormalize)
         Caps.requireThreshold(threshold);
     }
 
-    /** Not normalised. */
-    public GeometricSequenceWeights(double threshold) {
-        this(threshold, false);
-    }
-
-    /** Truncated at 2. */
     public static GeometricSequenceWeights defaults() {
-        return new GeometricSequenceWeights(2);
+        return new GeometricSequenceWeights(2, false);
     }
 
     @Override
@@ -49,21 +43,10 @@ public record GeometricSequenceWeights(double threshold, boolean batchNormalize)
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        ratio.requireFits(batch);
-        batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
-            int trained = batch.trainedTokens(s);
-            double logMean = trained == 0 ? 0.0 : SequenceSums.logRatio(batch, ratio, s) / trained;
-            double weight = Math.exp(LogRatio.bounded(Math.min(logMean, Caps.logOfCap(threshold))));
-            if (logMean > Caps.logOfCap(threshold)) {
-                tally.truncated(weight, trained);
-            } else {
-                tally.kept(weight, trained);
-            }
-            SequenceSums.spread(batch, s, (float) weight, weights);
-        }
-        return tally.summary();
+        double logCap = Caps.logOfCap(threshold);
+        return WeightTally.perSequence(batch, ratio, weights, (tally, logRatio, sequence) -> {
+            int trained = batch.trainedTokens(sequence);
+            return tally.capped(trained == 0 ? 0.0 : logRatio / trained, logCap, trained);
+        });
     }
 }

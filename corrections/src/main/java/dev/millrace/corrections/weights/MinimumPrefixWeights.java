@@ -26,14 +26,8 @@ public record MinimumPrefixWeights(double threshold, boolean batchNormalize) imp
         Caps.requireThreshold(threshold);
     }
 
-    /** Not normalised. */
-    public MinimumPrefixWeights(double threshold) {
-        this(threshold, false);
-    }
-
-    /** Truncated at 2. */
     public static MinimumPrefixWeights defaults() {
-        return new MinimumPrefixWeights(2);
+        return new MinimumPrefixWeights(2, false);
     }
 
     @Override
@@ -64,21 +58,11 @@ public record MinimumPrefixWeights(double threshold, boolean batchNormalize) imp
                 weights[t] = 0f;
                 if (batch.isTrained(t)) {
                     double own = ratio.finiteAt(batch, s, t);
-                    weights[t] = (float) weight(least == Double.POSITIVE_INFINITY ? own : own + least, logCap, tally);
+                    weights[t] = (float) tally.capped(least == Double.POSITIVE_INFINITY ? own : own + least, logCap, 1);
                     least = Math.min(least, own);
                 }
             }
         }
         return tally.summary();
-    }
-
-    private static double weight(double logWeight, double logCap, WeightTally tally) {
-        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, logCap)));
-        if (logWeight > logCap) {
-            tally.truncated(weight, 1);
-        } else {
-            tally.kept(weight, 1);
-        }
-        return weight;
     }
 }

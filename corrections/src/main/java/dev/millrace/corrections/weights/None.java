@@ -10,13 +10,12 @@ import java.util.Map;
 import java.util.OptionalDouble;
 
 /**
- * No importance weights: every trained token weighs 1, and nothing is compared.
+ * No importance weights: {@code w_t = 1 for all t}, and nothing is compared.
  *
- * <p>Unit: token.
+ * <p>Unit: token. Source: definition.
  */
 public record None() implements WeightStage {
 
-    /** It has no settings. */
     public static None defaults() {
         return new None();
     }

@@ -22,7 +22,6 @@ import java.util.TreeMap;
  */
 public interface RatioWeights extends WeightStage {
 
-    /** The unit whose tokens share one weight. */
     @Override
     CorrectionUnit unit();
 
@@ -47,6 +46,19 @@ public interface RatioWeights extends WeightStage {
         return Map.of();
     }
 
+    /**
+     * Overwrites {@code weights} by the {@link #method}, and adds the {@link #measures} of a batch that has a trained token.
+     * Overridden where one pass over the tokens does for both.
+     */
+    default WeightSummary weighAndMeasure(
+            TokenBatch batch, LogRatio ratio, float[] weights, Map<String, Double> measures) {
+        WeightSummary summary = method().compute(batch, ratio, weights);
+        if (batch.trainedTokens() > 0) {
+            measures.putAll(measures(batch, ratio));
+        }
+        return summary;
+    }
+
     @Override
     default Set<StageInput> inputs() {
         return StageFacts.policies(RatioKind.ANCHOR);
@@ -67,7 +79,8 @@ public interface RatioWeights extends WeightStage {
         TokenBatch left = batch.left();
         LogRatio ratio = ratio(batch.facts(), kind);
         float[] perToken = new float[left.tokenCount()];
-        WeightSummary raw = method().compute(left, ratio, perToken);
+        Map<String, Double> measures = new TreeMap<>();
+        WeightSummary raw = weighAndMeasure(left, ratio, perToken, measures);
         WeightSummary summary = batchNormalize() ? BatchNormalizedWeights.normalise(left, unit(), raw, perToken) : raw;
         Map<String, Double> values = new TreeMap<>(StageSettings.of(this));
         if (left.trainedTokens() > 0) {
@@ -79,7 +92,7 @@ public interface RatioWeights extends WeightStage {
                         "batch_norm_factor",
                         raw.weight().mean() / summary.weight().mean());
             }
-            values.putAll(measures(left, ratio));
+            values.putAll(measures);
         }
         if (!bounds()) {
             return weighOthers(by, batch, ratio, perToken, values);

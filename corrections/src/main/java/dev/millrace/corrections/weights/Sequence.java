@@ -22,7 +22,6 @@ public record Sequence(String threshold, boolean batchNormalize) implements Rati
         WeightRule.of("threshold", WeightRule.Level.SEQUENCE, threshold).requireOneWithin("threshold=" + threshold);
     }
 
-    /** Truncated at 2. */
     public static Sequence defaults() {
         return new Sequence("2.0", false);
     }

@@ -35,21 +35,11 @@ public final class SequenceBandWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        ratio.requireFits(batch);
-        batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
-            double bounded = LogRatio.bounded(SequenceSums.logRatio(batch, ratio, s));
-            double weight = 0.0;
-            if (bounded < logLower || bounded > logUpper) {
-                tally.masked(batch.trainedTokens(s));
-            } else {
-                weight = Math.exp(bounded);
-                tally.kept(weight, batch.trainedTokens(s));
-            }
-            SequenceSums.spread(batch, s, (float) weight, weights);
-        }
-        return tally.summary();
+        return WeightTally.perSequence(
+                batch,
+                ratio,
+                weights,
+                (tally, logRatio, sequence) ->
+                        tally.banded(logRatio, logLower, logUpper, batch.trainedTokens(sequence)));
     }
 }

@@ -29,20 +29,10 @@ public final class SequenceTruncatedWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        ratio.requireFits(batch);
-        batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
-            double logRatio = SequenceSums.logRatio(batch, ratio, s);
-            double weight = Math.exp(LogRatio.bounded(Math.min(logRatio, logCap)));
-            if (logRatio > logCap) {
-                tally.truncated(weight, batch.trainedTokens(s));
-            } else {
-                tally.kept(weight, batch.trainedTokens(s));
-            }
-            SequenceSums.spread(batch, s, (float) weight, weights);
-        }
-        return tally.summary();
+        return WeightTally.perSequence(
+                batch,
+                ratio,
+                weights,
+                (tally, logRatio, sequence) -> tally.capped(logRatio, logCap, batch.trainedTokens(sequence)));
     }
 }

@@ -26,14 +26,9 @@ public record ShapedWeights(double gamma, boolean batchNormalize) implements Cap
         }
     }
 
-    /** Not normalised. */
-    public ShapedWeights(double gamma) {
-        this(gamma, false);
-    }
-
     /** That of the source, 0.1. */
     public static ShapedWeights defaults() {
-        return new ShapedWeights(0.1);
+        return new ShapedWeights(0.1, false);
     }
 
     @Override
@@ -59,21 +54,9 @@ public record ShapedWeights(double gamma, boolean batchNormalize) implements Cap
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        ratio.requireFits(batch);
-        batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                weights[t] = 0f;
-                if (batch.isTrained(t)) {
-                    double rho = Math.exp(LogRatio.bounded(ratio.finiteAt(batch, s, t)));
-                    double weight = rho / (rho + gamma);
-                    tally.kept(weight, 1);
-                    weights[t] = (float) weight;
-                }
-            }
-        }
-        return tally.summary();
+        return WeightTally.perToken(batch, ratio, weights, (tally, logRatio, token) -> {
+            double rho = Math.exp(LogRatio.bounded(logRatio));
+            return tally.kept(rho / (rho + gamma), 1);
+        });
     }
 }

@@ -24,14 +24,8 @@ public record SingleSideCapWeights(double threshold, boolean batchNormalize) imp
         Caps.requireThreshold(threshold);
     }
 
-    /** Not normalised. */
-    public SingleSideCapWeights(double threshold) {
-        this(threshold, false);
-    }
-
-    /** Truncated at 5. */
     public static SingleSideCapWeights defaults() {
-        return new SingleSideCapWeights(5);
+        return new SingleSideCapWeights(5, false);
     }
 
     @Override

@@ -22,7 +22,6 @@ public record Token(String threshold, boolean batchNormalize) implements RatioWe
         WeightRule.of("threshold", WeightRule.Level.TOKEN, threshold).requireOneWithin("threshold=" + threshold);
     }
 
-    /** Truncated at 2. */
     public static Token defaults() {
         return new Token("2.0", false);
     }
@@ -53,6 +52,17 @@ public record Token(String threshold, boolean batchNormalize) implements RatioWe
     @Override
     public Map<String, Double> measures(TokenBatch batch, LogRatio ratio) {
         return RuleMeasures.of(rule(), batchNormalize, batch, ratio);
+    }
+
+    @Override
+    public WeightSummary weighAndMeasure(
+            TokenBatch batch, LogRatio ratio, float[] weights, Map<String, Double> measures) {
+        if (batch.trainedTokens() == 0 || !(method() instanceof TokenTruncatedWeights method)) {
+            return RatioWeights.super.weighAndMeasure(batch, ratio, weights, measures);
+        }
+        TokenTruncatedWeights.Pass pass = method.pass(weights);
+        measures.putAll(RuleMeasures.of(rule(), batchNormalize, batch, ratio, pass));
+        return pass.summary();
     }
 
     private WeightRule rule() {

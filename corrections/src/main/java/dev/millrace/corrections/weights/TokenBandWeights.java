@@ -34,26 +34,7 @@ public final class TokenBandWeights implements WeightMethod {
 
     @Override
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
-        ratio.requireFits(batch);
-        batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
-        for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                weights[t] = batch.isTrained(t) ? (float) weight(ratio.finiteAt(batch, s, t), tally) : 0f;
-            }
-        }
-        return tally.summary();
-    }
-
-    private double weight(double logRatio, WeightTally tally) {
-        double bounded = LogRatio.bounded(logRatio);
-        if (bounded < logLower || bounded > logUpper) {
-            tally.masked(1);
-            return 0.0;
-        }
-        double weight = Math.exp(bounded);
-        tally.kept(weight, 1);
-        return weight;
+        return WeightTally.perToken(
+                batch, ratio, weights, (tally, logRatio, token) -> tally.banded(logRatio, logLower, logUpper, 1));
     }
 }

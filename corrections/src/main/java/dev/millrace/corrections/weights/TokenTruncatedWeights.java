@@ -6,6 +6,7 @@ import dev.millrace.corrections.ratio.BlockExp;
 import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.TokenBlock;
+import java.util.function.ObjIntConsumer;
 
 /**
  * Truncated importance weights, one per token: {@code w_t = min(rho_t, cap)}.
@@ -36,16 +37,43 @@ public final class TokenTruncatedWeights implements WeightMethod {
     public WeightSummary compute(TokenBatch batch, LogRatio ratio, float[] weights) {
         ratio.requireFits(batch);
         batch.requireLength("weights", weights.length);
-        WeightTally tally = new WeightTally();
+        Pass pass = pass(weights);
         TokenBlock block = new TokenBlock();
         for (int s = 0; s < batch.sequenceCount(); s++) {
-            tally.nextSequence();
             for (int t = batch.start(s); t < batch.end(s); t += TokenBlock.CAPACITY) {
                 block.load(batch, ratio, s, t, Math.min(t + TokenBlock.CAPACITY, batch.end(s)));
-                weigh(block, weights, tally);
+                pass.accept(block, s);
             }
         }
-        return tally.summary();
+        return pass.summary();
+    }
+
+    Pass pass(float[] weights) {
+        return new Pass(weights);
+    }
+
+    /** Weighs the blocks of a batch in their order. */
+    final class Pass implements ObjIntConsumer<TokenBlock> {
+        private final float[] weights;
+        private final WeightTally tally = new WeightTally();
+        private int sequence = -1;
+
+        private Pass(float[] weights) {
+            this.weights = weights;
+        }
+
+        @Override
+        public void accept(TokenBlock block, int s) {
+            if (s != sequence) {
+                tally.nextSequence();
+                sequence = s;
+            }
+            weigh(block, weights, tally);
+        }
+
+        WeightSummary summary() {
+            return tally.summary();
+        }
     }
 
     private void weigh(TokenBlock block, float[] weights, WeightTally tally) {

@@ -11,6 +11,8 @@ import java.util.OptionalDouble;
  * <p>The exact ratio of the turn as one action, up to the truncation, and with the variance of a product. Turns are as
  * in {@link TurnWeights}, which takes the geometric mean instead. Its log is bounded to {@code [-20, 20]}.
  *
+ * <p>Unit: turn. Source: truncated importance sampling (Ionides 2008) of turns.
+ *
  * @param threshold largest weight, finite, at least 1
  * @param batchNormalize divide weights by their batch mean
  */
@@ -19,14 +21,8 @@ public record TurnProductWeights(double threshold, boolean batchNormalize) imple
         Caps.requireThreshold(threshold);
     }
 
-    /** Not normalised. */
-    public TurnProductWeights(double threshold) {
-        this(threshold, false);
-    }
-
-    /** Truncated at 2. */
     public static TurnProductWeights defaults() {
-        return new TurnProductWeights(2);
+        return new TurnProductWeights(2, false);
     }
 
     @Override

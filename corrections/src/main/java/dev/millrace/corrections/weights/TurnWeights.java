@@ -27,14 +27,8 @@ public record TurnWeights(double threshold, boolean batchNormalize) implements C
         Caps.requireThreshold(threshold);
     }
 
-    /** Not normalised. */
-    public TurnWeights(double threshold) {
-        this(threshold, false);
-    }
-
-    /** Truncated at 2. */
     public static TurnWeights defaults() {
-        return new TurnWeights(2);
+        return new TurnWeights(2, false);
     }
 
     @Override

@@ -30,14 +30,8 @@ final class Turns {
                 while (t < batch.end(s) && batch.isTrained(t)) {
                     logProduct += ratio.finiteAt(batch, s, t++);
                 }
-                double log = logWeight.of(logProduct, t - from);
-                double weight = Math.exp(LogRatio.bounded(Math.min(log, logCap)));
+                double weight = tally.capped(logWeight.of(logProduct, t - from), logCap, t - from);
                 Arrays.fill(weights, from, t, (float) weight);
-                if (log > logCap) {
-                    tally.truncated(weight, t - from);
-                } else {
-                    tally.kept(weight, t - from);
-                }
             }
         }
         return tally.summary();

@@ -20,7 +20,6 @@ public interface WeightMethod {
      *
      * <p>A batch without trained tokens is answered with zeros and an empty summary.
      *
-     * @param batch ragged batch
      * @param ratio which ratio is corrected for, one log ratio per packed token
      * @param weights one slot per packed token, the caller's
      * @return what was weighted and what was bounded

@@ -8,7 +8,6 @@ package dev.millrace.corrections.weights;
  * @param maskedTokens trained tokens whose weight was set to 0 for lying outside a band
  * @param trainedSequences sequences with at least one trained token
  * @param changedSequences sequences with at least one truncated or masked token
- * @param weight of a trained token
  */
 public record WeightSummary(
         int trainedTokens,
@@ -20,9 +19,4 @@ public record WeightSummary(
 
     /** Mean and bounds, 0 of no tokens. */
     public record Range(double mean, double min, double max) {}
-
-    /** Truncated and masked tokens over trained tokens, 0 if there are none. */
-    public double changedFraction() {
-        return trainedTokens == 0 ? 0.0 : (truncatedTokens + maskedTokens) / (double) trainedTokens;
-    }
 }

@@ -1,5 +1,8 @@
 package dev.millrace.corrections.weights;
 
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+
 /** Adds up a {@link WeightSummary}, token by token or by runs of tokens that share a weight. Confined to one call. */
 final class WeightTally {
     private int trainedTokens;
@@ -14,6 +17,44 @@ final class WeightTally {
     private int trainedAtSequenceStart;
     private int changedAtSequenceStart;
 
+    /** The weight of a token or a sequence, which the tally counts. */
+    interface Weight {
+        /** @param index of the packed token or of the sequence */
+        double of(WeightTally tally, double logRatio, int index);
+    }
+
+    static WeightSummary perToken(TokenBatch batch, LogRatio ratio, float[] weights, Weight weight) {
+        ratio.requireFits(batch);
+        batch.requireLength("weights", weights.length);
+        WeightTally tally = new WeightTally();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            tally.nextSequence();
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                weights[t] = batch.isTrained(t) ? (float) weight.of(tally, ratio.finiteAt(batch, s, t), t) : 0f;
+            }
+        }
+        return tally.summary();
+    }
+
+    /** Weighs by the sum of the log ratios of a sequence's trained tokens, unbounded; 0 without any. */
+    static WeightSummary perSequence(TokenBatch batch, LogRatio ratio, float[] weights, Weight weight) {
+        ratio.requireFits(batch);
+        batch.requireLength("weights", weights.length);
+        WeightTally tally = new WeightTally();
+        for (int s = 0; s < batch.sequenceCount(); s++) {
+            tally.nextSequence();
+            double sum = 0.0; // double: thousands of float terms would lose the small ones
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                sum += batch.isTrained(t) ? ratio.finiteAt(batch, s, t) : 0.0;
+            }
+            float own = (float) weight.of(tally, sum, s);
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                weights[t] = batch.isTrained(t) ? own : 0f;
+            }
+        }
+        return tally.summary();
+    }
+
     /** Closes the previous sequence, and opens the next one. */
     void nextSequence() {
         closeSequence();
@@ -21,13 +62,31 @@ final class WeightTally {
         changedAtSequenceStart = truncatedTokens + maskedTokens;
     }
 
-    void kept(double weight, int tokens) {
+    double kept(double weight, int tokens) {
         add(weight, tokens);
+        return weight;
     }
 
-    void truncated(double weight, int tokens) {
-        add(weight, tokens);
+    double truncated(double weight, int tokens) {
         truncatedTokens += tokens;
+        return kept(weight, tokens);
+    }
+
+    double masked(int tokens) {
+        maskedTokens += tokens;
+        return kept(0.0, tokens);
+    }
+
+    /** {@code min(e^logWeight, cap)}. */
+    double capped(double logWeight, double logCap, int tokens) {
+        double weight = Math.exp(LogRatio.bounded(Math.min(logWeight, logCap)));
+        return logWeight > logCap ? truncated(weight, tokens) : kept(weight, tokens);
+    }
+
+    /** {@code e^logWeight} within the band, else 0. */
+    double banded(double logWeight, double logLower, double logUpper, int tokens) {
+        double bounded = LogRatio.bounded(logWeight);
+        return bounded < logLower || bounded > logUpper ? masked(tokens) : kept(Math.exp(bounded), tokens);
     }
 
     /**
@@ -43,11 +102,6 @@ final class WeightTally {
         sum += sumOfWeights;
         min = Math.min(min, least);
         max = Math.max(max, most);
-    }
-
-    void masked(int tokens) {
-        add(0.0, tokens);
-        maskedTokens += tokens;
     }
 
     private void add(double weight, int tokens) {

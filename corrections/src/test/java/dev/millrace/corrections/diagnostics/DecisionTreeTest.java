@@ -126,7 +126,7 @@ class DecisionTreeTest {
         assertThat(diagnosis.pitfalls()).isEmpty();
         assertThat(diagnosis.sentence())
                 .isEqualTo("no meaningful drift; |KL| per token is 0.01900, below 0.02000; effective sample size is"
-                        + " 0.9000, above 0.5000. To do: keep going");
+                        + " 0.9000, above 0.5000. To do: continue");
     }
 
     @Test
@@ -420,7 +420,7 @@ class DecisionTreeTest {
         assertThat(causes(diagnosis))
                 .containsExactly(Cause.VARIANCE_BLOW_UP, Cause.LENGTH_SURGE, Cause.POLICY_STALENESS);
         assertThat(diagnosis.sentence())
-                .startsWith("importance-weight variance blow-up (D): a few weights decide about the step")
+                .startsWith("importance-weight variance blow-up (D): a few weights dominate the step")
                 .endsWith(". Also: optimizer amplification (F), policy staleness (B)");
     }
 
@@ -486,8 +486,8 @@ class DecisionTreeTest {
 
     @Test
     void shouldRefuseWindowsWithoutDataAndBoundsWithoutMeaning() {
-        OffPolicyReport nothing = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT)
-                .compute(new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0], new float[0]));
+        OffPolicyReport nothing = OffPolicyDiagnostics.compute(
+                new TokenBatch(new int[] {0}, new byte[0]), LogRatio.anchor(new float[0], new float[0]));
 
         assertThatThrownBy(() -> new DiagnosticsWindow(List.of(), List.of(), NONE))
                 .hasMessageContaining("at least one step");

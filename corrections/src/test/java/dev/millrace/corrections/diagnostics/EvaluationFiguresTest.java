@@ -27,8 +27,6 @@ class EvaluationFiguresTest {
                 .as("0.575 less 0.6414 is below any reward")
                 .isZero();
         assertThat(figures.reward().high()).isEqualTo(1);
-        assertThat(figures.responses()).isEqualTo(16);
-        assertThat(figures.tokens()).isEqualTo(88);
         assertThat(figures.truncatedShare()).isEqualTo(0.25);
     }
 
@@ -112,7 +110,7 @@ class EvaluationFiguresTest {
         assertThatThrownBy(() -> new PromptCounts(2, 3, 1, 1, 0)).hasMessageContaining("correct=3");
         assertThatThrownBy(() -> new PromptCounts(2, 1, Double.NaN, 1, 0)).hasMessageContaining("reward_sum=NaN");
         assertThatThrownBy(() -> EvaluationFigures.of(List.of(new PromptCounts(0, 0, 0, 0, 0))))
-                .hasMessageContaining("no response to any of 1 prompts was judged");
+                .hasMessageContaining("no response to any of 1 prompts was scored");
     }
 
     private static PassAtKPoint point(EvaluationFigures figures, int k) {

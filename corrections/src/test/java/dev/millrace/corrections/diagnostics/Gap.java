@@ -68,9 +68,8 @@ final class Gap {
                 tokens,
                 10,
                 new PolicyGap.Divergence(kl, k3, chiSquare, sequenceChiSquare),
-                new PolicyGap.Perplexity(2 * perplexityRatio, 2, perplexityRatio),
-                new WeightMoments(meanWeight, 0.1, 0.9, 1.1, sampleSize, sequenceSampleSize),
-                new PolicyGap.TokenShares(0, 0, 0, 0),
-                new ProbabilityAgreement(meanDifference, maxDifference, 0.01, 0.01, OptionalDouble.of(correlation)));
+                perplexityRatio,
+                new WeightMoments(meanWeight, 0.1, sampleSize, sequenceSampleSize),
+                new ProbabilityAgreement(meanDifference, maxDifference, 0.01, OptionalDouble.of(correlation)));
     }
 }

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
-import java.util.OptionalDouble;
 import org.junit.jupiter.api.Test;
 
 class GradientPowerTest {
@@ -18,33 +17,16 @@ class GradientPowerTest {
     private static final float[] WEIGHTS = {1f, 0.5f, 2f, 0, 0};
 
     @Test
-    void shouldSplitPowerIntoSignalAndNoise() {
+    void shouldAverageTheSquaredScoresOfSequences() {
         // e = 0.5, 0.8, 0.4; powers 4 * 0.5 + 1 * 0.8 = 2.8 and 4 * 0.4 = 1.6
-        GradientPower power = GradientPower.of(BATCH, LOG_PROBS, SQUARES, ADVANTAGES, WEIGHTS, OptionalDouble.of(0.2));
-
-        assertThat(power.sequences()).isEqualTo(2);
-        assertThat(power.totalPower()).isCloseTo(2.2, within(1e-6));
-        assertThat(power.noise().orElseThrow()).isCloseTo(2.2 - 0.04, within(1e-6));
-        assertThat(power.meanSquaredAdvantage()).isCloseTo(3, within(1e-6));
-        assertThat(power.meanScoreNorm()).isCloseTo(1.7 / 3, within(1e-6));
-    }
-
-    @Test
-    void shouldLeaveTheNoiseOpenWithoutAGradientNorm() {
-        assertThat(GradientPower.of(BATCH, LOG_PROBS, SQUARES, ADVANTAGES, WEIGHTS, OptionalDouble.empty())
-                        .noise())
-                .isEmpty();
+        assertThat(GradientPower.of(BATCH, LOG_PROBS, SQUARES, ADVANTAGES, WEIGHTS))
+                .isCloseTo(2.2, within(1e-6));
     }
 
     @Test
     void shouldRefuseNonFiniteInputAndNothing() {
-        assertThatThrownBy(() -> GradientPower.of(
-                        BATCH,
-                        LOG_PROBS,
-                        SQUARES,
-                        new float[] {0, Float.NaN, 0, 0, 0},
-                        WEIGHTS,
-                        OptionalDouble.empty()))
+        assertThatThrownBy(
+                        () -> GradientPower.of(BATCH, LOG_PROBS, SQUARES, new float[] {0, Float.NaN, 0, 0, 0}, WEIGHTS))
                 .hasMessageContaining("advantages")
                 .hasMessageContaining("token=1");
         assertThatThrownBy(() -> GradientPower.of(
@@ -52,8 +34,7 @@ class GradientPowerTest {
                         new float[1],
                         new float[1],
                         new float[1],
-                        new float[1],
-                        OptionalDouble.empty()))
+                        new float[1]))
                 .hasMessageContaining("at least one trained token");
     }
 }

@@ -16,7 +16,6 @@ import org.junit.jupiter.api.Test;
 class SyntheticRunsTest {
     private static final int SEQUENCES = 32;
     private static final int TOKENS = 64;
-    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
     private static final CorrectionInForce TOKEN_WEIGHTS =
             new CorrectionInForce(false, false, Optional.of(CorrectionUnit.TOKEN));
 
@@ -56,12 +55,10 @@ class SyntheticRunsTest {
 
     private DiagnosticsStep step(float[] behavior, float[] old, float[] proximal) {
         return new DiagnosticsStep(
-                DIAGNOSTICS.compute(batch, LogRatio.anchor(proximal, behavior)),
-                Optional.of(DIAGNOSTICS
-                        .compute(batch, LogRatio.engineMismatch(old, behavior))
+                OffPolicyDiagnostics.compute(batch, LogRatio.anchor(proximal, behavior)),
+                Optional.of(OffPolicyDiagnostics.compute(batch, LogRatio.engineMismatch(old, behavior))
                         .all()),
-                Optional.of(DIAGNOSTICS
-                        .compute(batch, LogRatio.staleness(proximal, old))
+                Optional.of(OffPolicyDiagnostics.compute(batch, LogRatio.staleness(proximal, old))
                         .all()),
                 Optional.empty(),
                 Optional.empty());
@@ -141,7 +138,7 @@ class SyntheticRunsTest {
             proximal[t] = -3 + (float) Math.log(3);
         }
         DiagnosticsStep drifted = new DiagnosticsStep(
-                DIAGNOSTICS.compute(batch, LogRatio.anchor(proximal, behavior)),
+                OffPolicyDiagnostics.compute(batch, LogRatio.anchor(proximal, behavior)),
                 Optional.of(step(0.02, 0).gap().all()),
                 Optional.empty(),
                 Optional.empty(),

@@ -30,6 +30,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -166,6 +167,41 @@ class MaskKindsTest {
         assertThat(rejected / (double) sequences).isBetween(0.42, 0.58);
         assertThatThrownBy(() -> new RandomRejection(1, RandomRejection.Level.TOKEN, 0))
                 .hasMessageContaining("share must be in (0, 1): 1.0");
+    }
+
+    /** The state of a sequence is SplitMix64 over its place and the bits of its log-probs; the JDK's generator goes on from it. */
+    @Test
+    void shouldDrawAsSplitMixDoes() {
+        TokenBatch batch = new TokenBatch(new int[] {0, 3, 5}, new byte[] {1, 1, 0, 1, 1});
+        float[] behavior = {-0.5f, -1, Float.NaN, -2, -0.25f};
+        StageFacts facts = StageFacts.of(batch, new double[2])
+                .vector(StageInput.BEHAVIOR, behavior)
+                .build();
+        byte[] tokens = new byte[5];
+        byte[] sequences = new byte[5];
+        for (int s = 0; s < 2; s++) {
+            long state = new SplittableRandom(7 + (s - 1) * 0x9E3779B97F4A7C15L).nextLong();
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                state = batch.isTrained(t)
+                        ? new SplittableRandom(state + Float.floatToIntBits(behavior[t])).nextLong()
+                        : state;
+            }
+            double ofSequence = new SplittableRandom(state).nextDouble();
+            SplittableRandom ofTokens = new SplittableRandom(state);
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                tokens[t] = (byte) (ofTokens.nextDouble() < 0.5 ? 0 : batch.trained(t));
+                sequences[t] = (byte) (ofSequence < 0.5 ? 0 : batch.trained(t));
+            }
+        }
+
+        assertThat(decide(facts.toBuilder(), new RandomRejection(0.5, RandomRejection.Level.TOKEN, 7))
+                        .left()
+                        .mask())
+                .containsExactly(tokens);
+        assertThat(decide(facts.toBuilder(), new RandomRejection(0.5, RandomRejection.Level.SEQUENCE, 7))
+                        .left()
+                        .mask())
+                .containsExactly(sequences);
     }
 
     @Test

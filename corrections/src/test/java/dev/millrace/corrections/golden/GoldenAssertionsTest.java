@@ -77,7 +77,6 @@ class GoldenAssertionsTest {
         GoldenCase first = GoldenCases.of("rollout_correction").get(0);
 
         assertThat(first.batch().sequenceCount()).isEqualTo(8);
-        assertThat(first.batch().hasGroups()).isTrue();
         assertThat(first.tokens("old_logprobs")).hasSize(first.batch().tokenCount());
     }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import org.junit.jupiter.api.Test;
 
@@ -54,13 +55,15 @@ class KlConfigTest {
                 .isEqualTo("sg[w] K3");
         // d = −5, w = 1/2: k3 = e^5 − 1 − 5 is far above the cut, and w (k3 + 1 − r) = w d
         float[] current = {-6};
-        KlResult result = new KlTermEvaluation(
-                        inLoss(KlDivergence.REVERSE, "low_var_kl", KlWeighting.LIVE)
-                                .plan(),
-                        new LossAggregation.TokenSum())
-                .evaluate(new TokenBatch(new int[] {0, 1}, new byte[] {1}), current, new float[] {-1}, new float[] {
-                    (float) (-6 + Math.log(2))
-                });
+        KlResult result = inLoss(KlDivergence.REVERSE, "low_var_kl", KlWeighting.LIVE)
+                .plan()
+                .evaluate(
+                        new LossAggregation.TokenSum(),
+                        new TokenBatch(new int[] {0, 1}, new byte[] {1}),
+                        current,
+                        new float[] {-1},
+                        new float[] {(float) (-6 + Math.log(2))},
+                        GlobalBatch.WHOLE);
         assertThat(result.value()).isCloseTo((Math.exp(5) - 6) / 2, within(1e-4));
         assertThat(result.gradient()[0]).isCloseTo(-2.5f, within(1e-4f));
     }

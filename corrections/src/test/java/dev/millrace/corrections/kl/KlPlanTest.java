@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.ObjectiveInput;
 import dev.millrace.corrections.objective.ObjectiveResult;
@@ -208,18 +209,18 @@ class KlPlanTest {
         KlPlan plan = KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS);
 
         KlResult result =
-                new KlTermEvaluation(plan, new LossAggregation.TokenMean()).evaluate(batch, current, reference);
+                plan.evaluate(new LossAggregation.TokenMean(), batch, current, reference, current, GlobalBatch.WHOLE);
 
         // d = 1 and −1: k3 = e^−1 and e − 2
         assertThat(result.value()).isCloseTo((Math.exp(-1) + Math.E - 2) / 2, within(1e-9));
         assertThat(result.gradient()).containsExactly(0.5f, 0, -0.5f);
-        assertThatThrownBy(() -> new KlTermEvaluation(
-                                KlPlan.of(KlDivergence.REVERSE, KlSampling.BEHAVIOR, KlUse.LOSS),
-                                new LossAggregation.TokenMean())
-                        .evaluate(batch, current, reference))
-                .hasMessageContaining("needs the behavior log-probs");
-        assertThatThrownBy(() -> new KlTermEvaluation(plan, new LossAggregation.TokenMean())
-                        .evaluate(batch, current, new float[] {-1, 0, Float.NaN}))
+        assertThatThrownBy(() -> plan.evaluate(
+                        new LossAggregation.TokenMean(),
+                        batch,
+                        current,
+                        new float[] {-1, 0, Float.NaN},
+                        current,
+                        GlobalBatch.WHOLE))
                 .isInstanceOf(NonFiniteLogProbException.class)
                 .hasMessageContaining("sequence=1, token=0");
     }
@@ -231,10 +232,15 @@ class KlPlanTest {
                 .evaluate(
                         ObjectiveInput.of(batch, new float[] {-1}, new float[] {2}),
                         UpdateFacts.of(new LossAggregation.TokenMean()));
-        KlResult kl = new KlTermEvaluation(
-                        KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS),
-                        new LossAggregation.TokenMean())
-                .evaluate(batch, new float[] {-1}, new float[] {-1.5f});
+        float[] current = {-1};
+        KlResult kl = KlPlan.of(KlDivergence.REVERSE, KlSampling.CURRENT, KlUse.LOSS)
+                .evaluate(
+                        new LossAggregation.TokenMean(),
+                        batch,
+                        current,
+                        new float[] {-1.5f},
+                        current,
+                        GlobalBatch.WHOLE);
 
         ObjectiveResult sum = kl.addedTo(objective, 0.1);
 

@@ -1,6 +1,7 @@
 package dev.millrace.corrections.kl;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import java.util.Arrays;
 import java.util.Random;
@@ -44,8 +45,13 @@ record Vocabulary(double[] logits, double[] reference, double[] behavior) {
         byte[] mask = new byte[SIZE];
         Arrays.fill(mask, (byte) 1);
         TokenBatch batch = new TokenBatch(IntStream.rangeClosed(0, SIZE).toArray(), mask);
-        return new KlTermEvaluation(plan, new LossAggregation.TokenSum())
-                .evaluate(batch, logs(current()), logs(reference), logs(behavior));
+        return plan.evaluate(
+                new LossAggregation.TokenSum(),
+                batch,
+                logs(current()),
+                logs(reference),
+                logs(behavior),
+                GlobalBatch.WHOLE);
     }
 
     double expectedValue(KlPlan plan) {

@@ -39,10 +39,10 @@ class LengthTest {
 
         assertThat(report.buckets())
                 .containsExactly(
-                        new LengthTrapReport.Bucket(1, 1, 1, 0, 1, 0),
-                        new LengthTrapReport.Bucket(2, 3, 2, 1, 5, 3),
-                        new LengthTrapReport.Bucket(4, 7, 1, 0, 5, 1),
-                        new LengthTrapReport.Bucket(8, 15, 2, 2, 21, 21));
+                        new LengthTrapReport.Bucket(1, 1, 0),
+                        new LengthTrapReport.Bucket(2, 2, 1),
+                        new LengthTrapReport.Bucket(4, 1, 0),
+                        new LengthTrapReport.Bucket(8, 2, 2));
         assertThat(report.sequences()).isEqualTo(6);
         assertThat(report.rejected()).isEqualTo(3);
         // length ranks 0..5 against rejection ranks 1 1 4 1 4 4: 10.5 / √(17.5 · 13.5)

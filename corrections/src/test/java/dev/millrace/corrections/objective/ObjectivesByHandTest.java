@@ -175,6 +175,14 @@ class ObjectivesByHandTest {
     }
 
     @Test
+    void shouldRefuseBothSignsInOneSequenceUnderTopr() {
+        ObjectiveInput both =
+                input(new float[] {1, 1, 1, -1}, new double[] {0.1, 0.1, 0.1, 0.1}, new double[] {0.1, 0.1, 0.1, 0.1});
+
+        assertThatThrownBy(() -> new Topr().evaluate(both, SUM)).hasMessageContaining("sequence=1");
+    }
+
+    @Test
     void shouldSilenceASequenceWithAZeroWeightInGmpo() {
         ObjectiveInput in = input(
                         new float[] {1, 1, 1, 1}, new double[] {0.2, 0.2, 0.2, 0.2}, new double[] {0.2, 0.2, 0.2, 0.2})

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.ratio.LogRatio;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
@@ -87,35 +85,11 @@ class QueryMultipliersTest {
     }
 
     @Test
-    void shouldGiveEverySequenceTheCoefficientOfItsGroup() {
-        TokenBatch batch =
-                new TokenBatch(new int[] {0, 2, 3, 4, 4, 5}, new byte[] {1, 1, 1, 1, 0}, new int[] {0, 0, 2, 2, 0});
-        double[] coefficients = new double[5];
-        LogRatio ratio = LogRatio.trustRegion(new float[] {0.1f, 0.2f, 0f, 0f, Float.NaN}, new float[5]);
-        QueryTrustRegion[] regions =
-                multipliers.compute(batch, ratio, new double[] {1, -1, 3, 9, Double.NaN}, coefficients);
-
-        assertThat(regions).hasSize(3);
-        assertThat(regions[1]).isNull();
-        assertThat(regions[0]).isEqualTo(multipliers.solve(new double[] {1, -1}));
-        assertThat(coefficients[0]).isCloseTo(regions[0].coefficient(1, 0.3), within(1e-6));
-        assertThat(coefficients[2]).isCloseTo(0, within(1e-9));
-        assertThat(coefficients[3]).isZero();
-        assertThat(coefficients[4]).isZero();
-    }
-
-    @Test
     void shouldRefuseWhatHasNoSolution() {
         assertThatThrownBy(() -> new QueryMultipliers(0, 1)).hasMessageContaining("budget=0.0");
         assertThatThrownBy(() -> new QueryMultipliers(1, 0)).hasMessageContaining("smallestMultiplier=0.0");
         assertThatThrownBy(() -> multipliers.solve(new double[0])).hasMessageContaining("at least one");
         assertThatThrownBy(() -> multipliers.solve(new double[] {0, Double.NaN}))
                 .hasMessageContaining("answer=1");
-        assertThatThrownBy(() -> multipliers.compute(
-                        new TokenBatch(new int[] {0, 1}, new byte[1]),
-                        LogRatio.trustRegion(new float[1], new float[1]),
-                        new double[2],
-                        new double[1]))
-                .hasMessageContaining("advantages=2");
     }
 }

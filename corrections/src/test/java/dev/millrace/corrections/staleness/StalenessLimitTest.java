@@ -24,7 +24,7 @@ class StalenessLimitTest {
 
         assertThat(mask).containsExactly(0, 0, 0, 1, 1, 1, 1);
         // staleness 5 twice, 2 twice, 1 twice
-        assertThat(summary).isEqualTo(new StalenessSummary(6, 2, 2, 0, 5, 16.0 / 6));
+        assertThat(summary).isEqualTo(new StalenessSummary(5, 16.0 / 6));
     }
 
     @Test
@@ -38,11 +38,9 @@ class StalenessLimitTest {
     @Test
     void shouldRejectWholeSequencesWithAnyTokenOlderThanTheLimit() {
         byte[] mask = new byte[7];
-        StalenessSummary summary = new StalenessLimit(2).rejectSequences(versions, 8, mask);
+        new StalenessLimit(2).rejectSequences(versions, 8, mask);
 
         assertThat(mask).containsExactly(0, 0, 0, 0, 0, 1, 1);
-        assertThat(summary.maskedTokens()).isEqualTo(4);
-        assertThat(summary.maskedSequences()).isEqualTo(1);
     }
 
     @Test
@@ -63,7 +61,7 @@ class StalenessLimitTest {
         BatchVersions spans = new BatchVersions(bare, List.of(List.of(), List.of()));
 
         assertThat(new StalenessLimit(0).rejectSequences(spans, 4, new byte[2]))
-                .isEqualTo(new StalenessSummary(0, 0, 0, 0, 0, 0.0));
+                .isEqualTo(new StalenessSummary(0, 0.0));
     }
 
     @Test

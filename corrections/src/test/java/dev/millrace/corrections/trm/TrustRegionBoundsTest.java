@@ -32,14 +32,7 @@ class TrustRegionBoundsTest {
     void shouldBeZeroOnPolicy() {
         assertThat(TrustRegionBounds.trpo(LENGTH, 0)).isZero();
         assertThat(TrustRegionBounds.mixed(LENGTH, DELTA, 0)).isZero();
-        assertThat(TrustRegionBounds.coupling(LENGTH, 0)).isZero();
         assertThat(TrustRegionBounds.adaptive(new double[LENGTH], DELTA, 1)).isZero();
-    }
-
-    @Test
-    void shouldCoupleWithCapsByHand() {
-        // 4 * 0.4 * (0 + 0.4 + 0.8 + 1)
-        assertThat(TrustRegionBounds.coupling(4, 0.4)).isCloseTo(3.52, within(1e-12));
     }
 
     @Test
@@ -76,7 +69,6 @@ class TrustRegionBoundsTest {
                     .isLessThanOrEqualTo(TrustRegionBounds.trpo(2, problem.largestKl()) + 1e-12)
                     .isLessThanOrEqualTo(TrustRegionBounds.pinskerMarginal(2, problem.largestKl()) + 1e-12)
                     .isLessThanOrEqualTo(TrustRegionBounds.mixed(2, problem.largestKl(), problem.sequenceKl()) + 1e-12)
-                    .isLessThanOrEqualTo(TrustRegionBounds.coupling(2, problem.largestTv()) + 1e-12)
                     .isLessThanOrEqualTo(
                             TrustRegionBounds.adaptive(problem.meanTv(), problem.largestKl(), problem.largestTv())
                                     + 1e-12);

@@ -47,7 +47,7 @@ class TrustRegionMaskTest {
     void shouldRejectByMeanK3() {
         // k3(log 2) = 1 - log 2 = 0.307, k3(0) = 0: mean 0.153
         LogRatio ratio = ratios(Math.log(2), 5, 0, Math.log(2), Math.log(2), 0);
-        TrustRegionSummary summary = SampledTrustRegionMask.byMeanK3(0.2).compute(batch, ratio, mask);
+        TrustRegionSummary summary = new SampledTrustRegionMask(0, 0.2).compute(batch, ratio, mask);
 
         assertThat(mask).containsExactly(1, 0, 1, 0, 0, 0);
         assertThat(summary.meanSequenceDivergence()).isCloseTo(1.5 * (1 - Math.log(2)), within(1e-6));
@@ -62,10 +62,10 @@ class TrustRegionMaskTest {
 
     @Test
     void shouldAcceptOnPolicyBatchesAndBatchesWithoutSequences() {
-        SampledTrustRegionMask.byMeanK3(1e-9).compute(batch, ratios(0, 0, 0, 0, 0, 0), mask);
+        new SampledTrustRegionMask(0, 1e-9).compute(batch, ratios(0, 0, 0, 0, 0, 0), mask);
         assertThat(mask).isEqualTo(batch.mask());
 
-        TrustRegionSummary none = SampledTrustRegionMask.byMeanK3(1)
+        TrustRegionSummary none = new SampledTrustRegionMask(0, 1)
                 .compute(new TokenBatch(new int[] {0}, new byte[0]), ratios(), new byte[0]);
         assertThat(none).isEqualTo(new TrustRegionSummary(0, 0, 0, 0, 0, 0));
         assertThat(none.maskRate()).isZero();
@@ -74,7 +74,6 @@ class TrustRegionMaskTest {
     @Test
     void shouldRefuseMasksWithoutABoundAndNonFiniteLogProbs() {
         assertThatThrownBy(() -> new SampledTrustRegionMask(0, 0)).hasMessageContaining("needs a bound");
-        assertThatThrownBy(() -> SampledTrustRegionMask.byMeanK3(0)).hasMessageContaining("mean_k3");
         assertThatThrownBy(() -> SampledTrustRegionMask.byLargestLogRatio(1)
                         .compute(batch, ratios(0, 0, 0, 0, Double.NaN, 0), mask))
                 .isInstanceOf(NonFiniteLogProbException.class)

@@ -36,14 +36,4 @@ class EssStepScaleTest {
     void shouldRefuseBasesOutOfRange(double base) {
         assertThatThrownBy(() -> ess(Rule.SQRT, base)).hasMessageContaining("base_ratio must be in (0, 1]: " + base);
     }
-
-    @Test
-    void shouldLeaveTheStepUnscaledOnNaNOnlyUnderTheReferencesName() {
-        assertThat(ReferenceEffectiveSampleSize.stepScale(Rule.SQRT, 0.55, Double.NaN))
-                .isEqualTo(1.0);
-        assertThat(ReferenceEffectiveSampleSize.stepScale(Rule.LINEAR, 0.0, 0.0))
-                .isEqualTo(0.0);
-        assertThat(ReferenceEffectiveSampleSize.stepScale(Rule.LINEAR, 0.5, 0.25))
-                .isEqualTo(0.5);
-    }
 }

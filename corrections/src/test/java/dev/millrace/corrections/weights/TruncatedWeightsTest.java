@@ -32,7 +32,6 @@ class TruncatedWeightsTest {
         assertThat(summary.trainedSequences()).isEqualTo(1);
         assertThat(summary.changedSequences()).isEqualTo(1);
         assertThat(summary.weight().mean()).isCloseTo(1.25, within(1e-7));
-        assertThat(summary.changedFraction()).isEqualTo(0.5);
     }
 
     @Test

@@ -198,11 +198,13 @@ class WeightKindsTest {
 
     @Test
     void shouldRefuseBoundsThatOnPolicyTokensDoNotSurvive() {
-        assertThatThrownBy(() -> new TurnWeights(0.9)).hasMessageContaining("threshold must be finite and at least 1");
+        assertThatThrownBy(() -> new TurnWeights(0.9, false))
+                .hasMessageContaining("threshold must be finite and at least 1");
         assertThatThrownBy(() -> new ClampedWeights(RejectionAggregation.TOKEN, 0.5, 1, false))
                 .hasMessageContaining("lower and upper must satisfy");
         assertThatThrownBy(() -> new InterpolatedWeights(ProximalApproximation.LINEAR, Double.NaN, false))
                 .hasMessageContaining("threshold");
-        assertThatThrownBy(() -> new CumulativeWeights(0, 1)).hasMessageContaining("low and high must be positive");
+        assertThatThrownBy(() -> new CumulativeWeights(0, 1, false))
+                .hasMessageContaining("low and high must be positive");
     }
 }

@@ -69,25 +69,26 @@ class WeightMethodsTest {
     @Test
     void shouldTakeTheGeometricMeanOfASequence() {
         double mean = Math.pow(12, 0.25);
-        assertThat(weigh(new GeometricSequenceWeights(5)))
+        assertThat(weigh(new GeometricSequenceWeights(5, false)))
                 .containsExactly(near(mean, mean, 0, mean, mean), within(1e-6f));
-        assertThat(weigh(new GeometricSequenceWeights(1.5)))
+        assertThat(weigh(new GeometricSequenceWeights(1.5, false)))
                 .containsExactly(near(1.5, 1.5, 0, 1.5, 1.5), within(1e-6f));
     }
 
     @Test
     void shouldMultiplyByTheSmallestRatioOfThePrefix() {
         // 2 | 0.5 * 2 | 3 * 0.5 | 4 * 0.5
-        assertThat(weigh(new MinimumPrefixWeights(10))).containsExactly(near(2, 1, 0, 1.5, 2), within(1e-6f));
-        assertThat(weigh(new MinimumPrefixWeights(1.8))).containsExactly(near(1.8, 1, 0, 1.5, 1.8), within(1e-6f));
+        assertThat(weigh(new MinimumPrefixWeights(10, false))).containsExactly(near(2, 1, 0, 1.5, 2), within(1e-6f));
+        assertThat(weigh(new MinimumPrefixWeights(1.8, false)))
+                .containsExactly(near(1.8, 1, 0, 1.5, 1.8), within(1e-6f));
     }
 
     @Test
     void shouldTruncateTheCumulativeProductToABandThatWidensWithThePosition() {
         // products 2, 1, 3, 12; bounds e^(0.4 sqrt t) = 1.492, 1.761, 1.999, 2.226
-        assertThat(weigh(new CumulativeWeights(0.4, 0.4)))
+        assertThat(weigh(new CumulativeWeights(0.4, 0.4, false)))
                 .containsExactly(near(Math.exp(0.4), 1, 0, Math.exp(0.4 * Math.sqrt(3)), Math.exp(0.8)), within(1e-6f));
-        assertThat(weigh(new CumulativeWeights(5, 5))).containsExactly(near(2, 1, 0, 3, 12), within(1e-5f));
+        assertThat(weigh(new CumulativeWeights(5, 5, false))).containsExactly(near(2, 1, 0, 3, 12), within(1e-5f));
     }
 
     @Test
@@ -103,21 +104,22 @@ class WeightMethodsTest {
     @Test
     void shouldWeighTurnsByThemselves() {
         double second = Math.sqrt(12);
-        assertThat(weigh(new TurnWeights(5))).containsExactly(near(1, 1, 0, second, second), within(1e-6f));
-        assertThat(weigh(new TurnProductWeights(20))).containsExactly(near(1, 1, 0, 12, 12), within(1e-5f));
-        assertThat(weigh(new TurnProductWeights(5))).containsExactly(near(1, 1, 0, 5, 5), within(1e-5f));
+        assertThat(weigh(new TurnWeights(5, false))).containsExactly(near(1, 1, 0, second, second), within(1e-6f));
+        assertThat(weigh(new TurnProductWeights(20, false))).containsExactly(near(1, 1, 0, 12, 12), within(1e-5f));
+        assertThat(weigh(new TurnProductWeights(5, false))).containsExactly(near(1, 1, 0, 5, 5), within(1e-5f));
     }
 
     @Test
     void shouldShapeRatiosBelowOne() {
-        assertThat(weigh(new ShapedWeights(0.5))).containsExactly(near(0.8, 0.5, 0, 3 / 3.5, 4 / 4.5), within(1e-6f));
-        assertThatThrownBy(() -> new ShapedWeights(0)).hasMessageContaining("gamma=0.0");
+        assertThat(weigh(new ShapedWeights(0.5, false)))
+                .containsExactly(near(0.8, 0.5, 0, 3 / 3.5, 4 / 4.5), within(1e-6f));
+        assertThatThrownBy(() -> new ShapedWeights(0, false)).hasMessageContaining("gamma=0.0");
     }
 
     @Test
     void shouldCapTheFullRatioAndRefuseAnyOther() {
-        assertThat(weigh(new SingleSideCapWeights(3))).containsExactly(near(2, 0.5, 0, 3, 3), within(1e-6f));
-        assertThatThrownBy(() -> new SingleSideCapWeights(3)
+        assertThat(weigh(new SingleSideCapWeights(3, false))).containsExactly(near(2, 0.5, 0, 3, 3), within(1e-6f));
+        assertThatThrownBy(() -> new SingleSideCapWeights(3, false)
                         .compute(TURNS, LogRatio.engineMismatch(new float[5], new float[5]), new float[5]))
                 .hasMessageContaining("full ratio current/behavior, not old/behavior");
     }
@@ -156,13 +158,13 @@ class WeightMethodsTest {
                 new SequenceTruncatedWeights(2),
                 new TokenBandWeights(0.5, 5),
                 new SequenceBandWeights(0.5, 5),
-                new GeometricSequenceWeights(1.01),
-                new MinimumPrefixWeights(2),
+                new GeometricSequenceWeights(1.01, false),
+                new MinimumPrefixWeights(2, false),
                 CumulativeWeights.defaults(),
-                new TurnWeights(2),
-                new TurnProductWeights(2),
-                new ShapedWeights(0.1),
-                new SingleSideCapWeights(4),
+                new TurnWeights(2, false),
+                new TurnProductWeights(2, false),
+                new ShapedWeights(0.1, false),
+                new SingleSideCapWeights(4, false),
                 new BatchNormalizedWeights(new TokenTruncatedWeights(2)));
     }
 

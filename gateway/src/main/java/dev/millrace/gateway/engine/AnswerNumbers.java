@@ -50,7 +50,6 @@ final class AnswerNumbers {
         }
     }
 
-    /** Requires the echoed prompt to be the given one. */
     static void requirePrompt(JsonNode said, TurnOrder order) {
         if (said.isMissingNode() || said.isNull()) {
             return;
@@ -59,15 +58,14 @@ final class AnswerNumbers {
         if (!Arrays.equals(has, order.promptTokens())) {
             throw EngineException.untrue("the engine was given a prompt of " + order.promptTokens().length
                     + " tokens and says that it had another one of " + has.length
-                    + "; something between rewrites token ids");
+                    + "; a proxy in between rewrites token ids");
         }
     }
 
-    /** Requires the same prompt length. */
     static void requireCount(JsonNode said, TurnOrder order) {
         if (said.isNumber() && said.intValue() != order.promptTokens().length) {
             throw EngineException.untrue("the engine was given a prompt of " + order.promptTokens().length
-                    + " tokens and counted " + said.intValue() + "; something between rewrites token ids");
+                    + " tokens and counted " + said.intValue() + "; a proxy in between rewrites token ids");
         }
     }
 

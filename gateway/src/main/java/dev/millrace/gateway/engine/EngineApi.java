@@ -22,7 +22,6 @@ sealed interface EngineApi permits VllmApi, SglangApi {
      * Loads weights while paused.
      *
      * @param path of a Hugging Face directory, as the engine sees it
-     * @param label of the version
      */
     void load(String path, String label, WeightChange change);
 
@@ -53,7 +52,6 @@ sealed interface EngineApi permits VllmApi, SglangApi {
      * A validated answer.
      *
      * @param tokens at least one
-     * @param logProbs one per token
      * @param spans versions of all tokens, in order; empty if unknown
      * @param label version at the answer's end; null if unknown
      * @param isCutOff ended at its limit

@@ -91,7 +91,6 @@ public record EngineConfig(
         }
     }
 
-    /** Millrace's own engine. */
     public static EngineConfig defaults() {
         return new EngineConfig(
                 EngineKind.OWN,
@@ -143,19 +142,18 @@ public record EngineConfig(
                 : sampling.getTopP() < 1 ? "top_p must be 1" : sampling.getMinP() > 0 ? "min_p must be 0" : "";
         if (!cut.isEmpty()) {
             return Optional.of(cut + " with engine.kind=" + name()
-                    + ": of a token that is drawn from a cut vocabulary two log-probs are needed, with the cut and without, and it"
-                    + " gives one");
+                    + ": a token from a truncated vocabulary needs log-probs with and without truncation,"
+                    + " and it gives one");
         }
         if (sampling.getKeepSamplingMask() || sampling.getTopLogProbs() > 0) {
             return Optional.of((sampling.getKeepSamplingMask() ? "keep_sampling_mask" : "top_log_probs")
                     + " must be left out with engine.kind=" + name() + ", which records only the sampled token");
         }
         if (logProbs == EngineLogProbs.RAW && sampling.getTemperature() != 1) {
-            return Optional.of(
-                    "temperature must be 1 with engine.log_probs=raw, which are those of temperature 1 and not those of"
-                            + " what was sampled: " + sampling.getTemperature()
-                            + "; start vLLM with --logprobs-mode processed_logprobs"
-                            + " (SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB) and set engine.log_probs=processed");
+            return Optional.of("temperature must be 1 with engine.log_probs=raw, which are at temperature 1, not at the"
+                    + " sampled temperature: " + sampling.getTemperature()
+                    + "; start vLLM with --logprobs-mode processed_logprobs"
+                    + " (SGLang without SGLANG_RETURN_ORIGINAL_LOGPROB) and set engine.log_probs=processed");
         }
         return Optional.empty();
     }

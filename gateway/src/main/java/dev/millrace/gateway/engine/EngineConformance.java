@@ -56,7 +56,6 @@ public final class EngineConformance {
 
     /**
      * @param model Hugging Face directory that the engine runs
-     * @param own Millrace's engine
      * @param longestTokens of the mid-answer update check: long enough for an update in between
      * @param told receives each finished check
      * @throws IllegalArgumentException if the configuration names a missing key
@@ -75,24 +74,24 @@ public final class EngineConformance {
     /** @return whether none failed */
     public boolean run() {
         EngineApi api = RemoteEngines.api(config, http, WeightChange.DRAINED);
-        if (!check("says who it is, and the version of its weights", () -> identity(api))) {
+        if (!check("reports its identity and the version of its weights", () -> identity(api))) {
             return false;
         }
         VersionDirectories directories = new VersionDirectories(config, "conformance-v", model);
         Weights changed = changed(weights);
         try (PolicyProbe probe = new PolicyProbe(own, weights.shape(), config, longestTokens)) {
             if (!check(
-                    "takes up a version under its number",
+                    "loads a version under its number",
                     () -> load(api, directories, 1, weights, WeightChange.DRAINED))) {
                 return false;
             }
             check(
                     "its log-probs are " + config.logProbs().name().toLowerCase(Locale.ROOT) + " ones of these weights",
                     () -> probed(probe, api, weights, 1));
-            check("answers with as many tokens as it was asked for", () -> length(api));
-            check("ends with a stop token, and gives it", () -> stop(api));
-            check("draws by the seed", () -> seed(api));
-            if (check("takes up the next version", () -> load(api, directories, 2, changed, WeightChange.DRAINED))) {
+            check("answers with the requested number of tokens", () -> length(api));
+            check("ends with a stop token and returns it", () -> stop(api));
+            check("samples by the seed", () -> seed(api));
+            if (check("loads the next version", () -> load(api, directories, 2, changed, WeightChange.DRAINED))) {
                 check("its log-probs are those of the next version", () -> probed(probe, api, changed, 2));
             }
             underWay(
@@ -154,7 +153,7 @@ public final class EngineConformance {
         }
         return String.format(
                 Locale.ROOT,
-                "written in %.1f s, taken up in %.1f s",
+                "written in %.1f s, loaded in %.1f s",
                 (written - begun) / 1e9,
                 (System.nanoTime() - written) / 1e9);
     }
@@ -209,7 +208,7 @@ public final class EngineConformance {
 
     private String seed(EngineApi api) {
         if (!api.isSeeded()) {
-            throw new LeftOutException("it is not relied on: agents that give a seed are refused");
+            throw new LeftOutException("not required: calls with a seed are refused");
         }
         TurnOrder order = order(1, 8, 12345, List.of());
         int[] one = ask(api, order, 1).tokens();

@@ -28,12 +28,7 @@ final class PolicyProbe implements AutoCloseable {
     private static final int PROMPT_TOKENS = 8;
     private static final int SCORED_AT_ONCE = 1024;
 
-    /**
-     * Mean absolute differences, nats per token.
-     *
-     * @param declared from the configured distribution
-     * @param other from the other one
-     */
+    /** Mean absolute differences, nats per token. */
     record Finding(double declared, double other, List<EngineAnswer> answers) {}
 
     private final EngineConfig config;
@@ -41,7 +36,6 @@ final class PolicyProbe implements AutoCloseable {
     private final int capacityTokens;
     private final ScoringSession scoring;
 
-    /** @param capacityTokens of prompt and answer */
     PolicyProbe(Engine own, DecoderShape shape, EngineConfig config, int capacityTokens) {
         this.config = config;
         this.vocabSize = shape.vocabSize();
@@ -84,8 +78,8 @@ final class PolicyProbe implements AutoCloseable {
         throw EngineException.unfit(
                 "the engine samples with another policy than version " + version + ": " + differences
                         + " (engine.tolerance is " + config.tolerance()
-                        + "); it did not take the weights up, runs another model, or"
-                        + " computes in a narrower type than engine.dtype says");
+                        + "); it did not load the weights, runs another model, or computes in a narrower type than"
+                        + " engine.dtype");
     }
 
     private Finding compare(Weights weights, Function<TurnOrder, EngineAnswer> ask) {

@@ -55,12 +55,10 @@ public final class RemoteEngines {
     private RemoteEngines() {}
 
     /**
-     * @param run whose versions are followed
      * @param checkpoint config and tokenizer for written versions; empty for none
-     * @param own compared with the other engine
      * @throws IllegalArgumentException if the configuration is unsupported, or names a missing key
      */
-    public static TurnEngine.Door door(
+    public static TurnEngine.Factory factory(
             EngineConfig config,
             GeneratorConfig generator,
             RunIdentity run,
@@ -319,8 +317,8 @@ public final class RemoteEngines {
                 case UNTRUE -> {
                     LOG.warn("an answer of the engine is not trained on: {}", engine.getMessage());
                     if (++untrueInARow == MOST_UNTRUE) {
-                        throw EngineException.unfit(MOST_UNTRUE
-                                + " answers one after the other cannot be true; the last: " + engine.getMessage());
+                        throw EngineException.unfit(
+                                MOST_UNTRUE + " consecutive answers are invalid; the last: " + engine.getMessage());
                     }
                 }
                 case FAILED -> LOG.warn("the engine did not answer: {}", engine.getMessage());
@@ -540,7 +538,7 @@ public final class RemoteEngines {
             version = wanted.number();
             meters.updated(version, System.nanoTime() - begun);
             LOG.info(
-                    "{} {} at {} has taken up version {}",
+                    "{} {} at {} loaded version {}",
                     identity.getName(),
                     identity.getVersion(),
                     config.url(),
@@ -558,8 +556,8 @@ public final class RemoteEngines {
                             .anyMatch(answer -> answer.spans().isEmpty())) {
                 throw EngineException.unfit(
                         "generator.weight_update is in_flight, and the engine's answers do not say which version"
-                                + " sampled which token (weight_versions); set generator.weight_update=drain, or take a version of it that says"
-                                + " so");
+                                + " sampled which token (weight_versions); set generator.weight_update=drain, or"
+                                + " use an engine version that does");
             }
         }
 
@@ -586,9 +584,9 @@ public final class RemoteEngines {
             }
             long said = versionOf(answer.label() != null ? answer.label() : String.valueOf(labelNow));
             if (update != updates || said != begun) {
-                throw EngineException.failed(
-                        "version " + begun + " was loaded when an answer was begun and " + said
-                                + " when it was there, and the engine does not say which of its tokens are whose; it is not trained on");
+                throw EngineException.failed("version " + begun + " was loaded when an answer started and " + said
+                        + " when it ended, and the engine does not name the version of each token; the"
+                        + " answer is not trained on");
             }
             return List.of(new VersionSpan(said, 0, answer.tokens().length));
         }
@@ -599,7 +597,7 @@ public final class RemoteEngines {
                 isLost = true;
                 throw EngineException.failed(
                         "the engine says that its weights are of version '" + label + "', and loaded were "
-                                + loaded.keySet() + "; it was started anew, or somebody else updates it");
+                                + loaded.keySet() + "; it was restarted, or another process updates it");
             }
             return known;
         }
@@ -609,7 +607,6 @@ public final class RemoteEngines {
             probe.close();
         }
 
-        /** Meters of an external engine. */
         static final class EngineMeters {
             private final MeterRegistry registry;
             private final Counter tokens;
@@ -624,13 +621,13 @@ public final class RemoteEngines {
                         .description("tokens sampled")
                         .register(registry);
                 this.answers = Counter.builder("millrace.engine.answers")
-                        .description("answers of another program's engine that were taken")
+                        .description("accepted answers of another engine")
                         .register(registry);
                 this.updates = Counter.builder("millrace.engine.updates")
-                        .description("versions that another program's engine has taken up")
+                        .description("versions loaded by another engine")
                         .register(registry);
                 this.updateSeconds = Counter.builder("millrace.engine.update.seconds")
-                        .description("from writing a version to the end of what is looked into")
+                        .description("from writing a version to the end of its check")
                         .register(registry);
                 if (registry.find("millrace.policy.version")
                                 .tag("role", "generator")

@@ -50,7 +50,7 @@ final class SglangApi implements EngineApi {
         body.put("model_path", path).put("weight_version", label).put("flush_cache", change != WeightChange.KEEP);
         JsonNode done = control("/update_weights_from_disk", body);
         if (!done.path("success").asBoolean(false)) {
-            throw EngineException.failed("SGLang did not take up " + path + ": " + AnswerNumbers.shown(done));
+            throw EngineException.failed("SGLang did not load " + path + ": " + AnswerNumbers.shown(done));
         }
     }
 
@@ -142,7 +142,7 @@ final class SglangApi implements EngineApi {
         return switch (reason) {
             case "length" -> true;
             case "stop" -> false;
-            case "abort" -> throw EngineException.failed("SGLang gave the answer up (finish_reason abort)");
+            case "abort" -> throw EngineException.failed("SGLang aborted the answer (finish_reason abort)");
             default ->
                 throw EngineException.untrue("an answer ends with finish_reason stop or length: '" + reason + "'");
         };

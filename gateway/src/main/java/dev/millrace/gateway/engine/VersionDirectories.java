@@ -3,12 +3,12 @@ package dev.millrace.gateway.engine;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
+import dev.millrace.policy.huggingface.NewDirectory;
 import dev.millrace.policy.weights.Weights;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
-import java.util.Comparator;
 import java.util.Deque;
 import java.util.List;
 import java.util.stream.Stream;
@@ -21,10 +21,7 @@ final class VersionDirectories {
     private final String checkpoint;
     private final Deque<Path> written = new ArrayDeque<>();
 
-    /**
-     * @param prefix of its directories; leftovers are removed
-     * @param checkpoint config and tokenizer to copy; empty for none
-     */
+    /** @param checkpoint config and tokenizer to copy; empty for none */
     VersionDirectories(EngineConfig config, String prefix, String checkpoint) {
         this.config = config;
         this.root = Path.of(config.directory()).toAbsolutePath();
@@ -41,7 +38,7 @@ final class VersionDirectories {
                 removeLeftOver();
             }
             written.remove(directory);
-            remove(directory); // of a log that was cut off: the same number, other weights
+            NewDirectory.remove(directory); // of a log that was cut off: the same number, other weights
             export(weights).to(directory, "Version " + version + ", written for an engine to take up.\n");
         } catch (IOException | CheckpointException e) {
             throw EngineException.failed(
@@ -69,7 +66,7 @@ final class VersionDirectories {
     void removeOld() {
         while (written.size() > config.keptVersions()) {
             try {
-                remove(written.removeFirst());
+                NewDirectory.remove(written.removeFirst());
             } catch (IOException e) {
                 throw EngineException.failed(
                         "an older version cannot be removed from " + root + " (engine.directory): " + e.getMessage(),
@@ -89,20 +86,7 @@ final class VersionDirectories {
                     .toList();
         }
         for (Path each : left) {
-            remove(each);
-        }
-    }
-
-    private static void remove(Path directory) throws IOException {
-        if (!Files.exists(directory)) {
-            return;
-        }
-        List<Path> all;
-        try (Stream<Path> walk = Files.walk(directory)) {
-            all = walk.sorted(Comparator.reverseOrder()).toList();
-        }
-        for (Path each : all) {
-            Files.delete(each);
+            NewDirectory.remove(each);
         }
     }
 }

@@ -76,7 +76,7 @@ final class VllmApi implements EngineApi {
                     null);
             if (!reset.path("success").asBoolean(true)) {
                 throw EngineException.failed(
-                        "vLLM did not give up the keys and values of earlier weights (/reset_prefix_cache: "
+                        "vLLM did not drop the keys and values of earlier weights (/reset_prefix_cache: "
                                 + AnswerNumbers.shown(reset) + ")");
             }
         }
@@ -191,7 +191,7 @@ final class VllmApi implements EngineApi {
             case "length" -> true;
             case "stop" -> false;
             case "abort", "error" ->
-                throw EngineException.failed("vLLM gave the answer up (finish_reason " + reason + ")");
+                throw EngineException.failed("vLLM aborted the answer (finish_reason " + reason + ")");
             default ->
                 throw EngineException.untrue("an answer ends with finish_reason stop or length: '" + reason + "'");
         };

@@ -307,7 +307,7 @@ class RemoteTurnEngineTest {
         newest.set(version(1));
         assertThat(catchThrowable(() -> answer(engine, order(1, 1, List.of(), 1))))
                 .hasMessageContaining("samples with another policy than version 1")
-                .hasMessageContaining("did not take the weights up");
+                .hasMessageContaining("did not load the weights");
     }
 
     @Test
@@ -399,7 +399,7 @@ class RemoteTurnEngineTest {
                     .cause()
                     .isInstanceOfSatisfying(
                             EngineException.class, e -> assertThat(e.kind()).isEqualTo(EngineException.Kind.FAILED))
-                    .hasMessageMatching("(vLLM|SGLang) gave the answer up \\(finish_reason (error|abort)\\)");
+                    .hasMessageMatching("(vLLM|SGLang) aborted the answer \\(finish_reason (error|abort)\\)");
         }
         other.fault(Fault.NONE);
         assertThat(answer(engine, order(1, 3, List.of(), 0)).tokens()).hasSize(3);
@@ -415,7 +415,7 @@ class RemoteTurnEngineTest {
         for (int i = 0; i < 10; i++) {
             assertThatThrownBy(() -> answer(engine, order(1, 3, List.of(), 0))).isNotNull();
         }
-        assertThat(ending(engine)).contains("10 answers one after the other cannot be true");
+        assertThat(ending(engine)).contains("10 consecutive answers are invalid");
     }
 
     @Test

@@ -294,7 +294,8 @@ class GeneratorIT {
                 new RoleContext(run.connection(), run.feed(), meters, Clock.systemUTC()),
                 Environments.builtIn(),
                 List.of(),
-                RemoteEngines.door(engine, config, run.connection().run(), "", Engine.cpu(), meters, Clock.systemUTC()),
+                RemoteEngines.factory(
+                        engine, config, run.connection().run(), "", Engine.cpu(), meters, Clock.systemUTC()),
                 config);
     }
 
@@ -567,7 +568,7 @@ class GeneratorIT {
             RunningRole killed = new RunningRole("first", first::run, first::stop);
             run.await(topic, records -> records.size() >= 40);
             RunningRole successor = new RunningRole("second", second::run, second::stop);
-            assertThat(killed.awaitEnd()).hasMessageContaining("has taken over"); // by the group or the log
+            assertThat(killed.awaitEnd()).hasMessageContaining("fenced by "); // by the group or the log
 
             Set<String> expected = new TreeSet<>();
             for (int ordinal = 0; ordinal < 120; ordinal++) {
@@ -814,7 +815,7 @@ class GeneratorIT {
             assertThat(rollouts)
                     .filteredOn(rollout -> rollout.getRolloutId().equals("0-3/1"))
                     .allSatisfy(rollout -> assertThat(rollout.getError())
-                            .startsWith("its reward: " + verifier.url() + " answered with what is no JSON: "));
+                            .startsWith("its reward: " + verifier.url() + " answered with invalid JSON: "));
             assertThat(rollouts)
                     .filteredOn(rollout -> rollout.getFinishReason() != FinishReason.FAILED)
                     .allSatisfy(rollout -> assertThat(rollout.getReward()).isEqualTo(0.75));
@@ -910,7 +911,7 @@ class GeneratorIT {
             Rollout aborted = rollouts.get(1);
             assertThat(aborted.getRolloutId()).endsWith("/1");
             assertThat(aborted.getFinishReason()).isEqualTo(FinishReason.ABORTED);
-            assertThat(aborted.getError()).startsWith("nobody completed the session");
+            assertThat(aborted.getError()).startsWith("the session was not completed");
         }
         try (Gateway gateway = gateway(later)) { // every prompt is finished, and none comes
             RunningRole role = new RunningRole("gateway", gateway::run, gateway::stop);
@@ -920,7 +921,7 @@ class GeneratorIT {
             assertThat(again.get("rollout_id").asText()).endsWith("/0");
             assertThat(send(url + "/sessions/" + forgotten + "/v1/completions", completion("[0, 3, 2]"))
                             .body())
-                    .contains("the session " + forgotten + " is over");
+                    .contains("the session " + forgotten + " has ended");
             role.stop();
         }
     }

@@ -1,7 +1,7 @@
 package dev.millrace.generator.environment;
 
 import dev.millrace.api.catalogue.BuiltIn;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.dataset.DatasetSettings;
 import dev.millrace.api.environment.Environment;
 import dev.millrace.api.environment.Prompt;
@@ -23,7 +23,7 @@ import dev.millrace.generator.sampling.CounterBasedRandom;
 import java.util.Arrays;
 import java.util.List;
 
-/** The doors of tasks, environments and reward functions, and what Millrace itself brings through them. */
+/** The extension points of tasks, environments and reward functions, and their built-in kinds. */
 public final class BuiltInTasks implements BuiltIn {
 
     @Override
@@ -32,20 +32,21 @@ public final class BuiltInTasks implements BuiltIn {
     }
 
     @Override
-    public List<Door> doors() {
+    public List<ExtensionPoint> extensionPoints() {
         return List.of(
-                new Door("task", TaskSettings.class, "task", "makes prompts for an environment in a vocabulary"),
-                new Door(
+                new ExtensionPoint(
+                        "task", TaskSettings.class, "task", "makes prompts for an environment in a vocabulary"),
+                new ExtensionPoint(
                         "environment",
                         Environment.class,
                         "environments",
                         "answers the policy's turns and verifies responses"),
-                new Door(
+                new ExtensionPoint(
                         "reward",
                         RewardFunction.class,
                         "reward",
                         "rewards finished responses in place of the environment"),
-                new Door("dataset", DatasetSettings.class, "task.data", "reads rows for text prompts"));
+                new ExtensionPoint("dataset", DatasetSettings.class, "task.data", "reads rows for text prompts"));
     }
 
     @Override

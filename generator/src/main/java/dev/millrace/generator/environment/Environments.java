@@ -34,7 +34,6 @@ public final class Environments {
     }
 
     /**
-     * @param reward of every response
      * @param tokenizer the vocabulary of all prompts and responses, for rewards that read text
      * @throws IllegalArgumentException if two have the same name
      */
@@ -69,7 +68,6 @@ public final class Environments {
         return new Environments(all, reward, task.tokenizer());
     }
 
-    /** Those that come with Millrace. */
     public static Environments builtIn() {
         return new Environments(List.of(new FixedAnswer(), new Guess()));
     }
@@ -84,7 +82,7 @@ public final class Environments {
         Environment environment = byName.get(name);
         if (environment == null) {
             throw new IllegalArgumentException("unknown environment: " + NearestName.sentence(name, byName.keySet())
-                    + "; a plug-in's is named in environments, or comes with its task");
+                    + "; name a plug-in's environment in environments, or in its task");
         }
         return environment;
     }
@@ -104,7 +102,6 @@ public final class Environments {
     /**
      * An environment whose responses to one prompt are rewarded by somebody else.
      *
-     * @param promptTokens of the prompt that it plays
      * @param tokenizer the vocabulary of these and of the response
      */
     record Rewarded(Environment environment, RewardFunction function, int[] promptTokens, Tokenizer tokenizer)

@@ -44,7 +44,6 @@ public record FixedAnswer() implements Environment {
         return new Comparison(answer);
     }
 
-    /** Digits as a state. */
     static String state(int[] digits) {
         StringBuilder text = new StringBuilder(digits.length);
         for (int digit : digits) {

@@ -3,13 +3,7 @@ package dev.millrace.generator.environment;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/**
- * State of the game as text {@code number/turns}: {@code 07/5} is the number 7 in two digits, with five guesses.
- *
- * @param number to be found
- * @param digits it is written with
- * @param turns most guesses
- */
+/** State of the game as text {@code number/turns}: {@code 07/5} is the number 7 in two digits, with five guesses. */
 record GuessState(int number, int digits, int turns) {
     static final int MAX_DIGITS = 4;
     static final int MAX_TURNS = 32;

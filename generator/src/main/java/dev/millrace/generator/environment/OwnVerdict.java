@@ -11,7 +11,6 @@ import dev.millrace.api.environment.VerifiedReward;
  */
 public record OwnVerdict(boolean credit) implements RewardFunction {
 
-    /** Of the response as a whole. */
     public static OwnVerdict defaults() {
         return new OwnVerdict(false);
     }

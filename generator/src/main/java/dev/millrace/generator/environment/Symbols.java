@@ -22,13 +22,10 @@ public final class Symbols {
     /** Token of the digit 0; the others follow. */
     public static final int ZERO = 3;
 
-    /** The number looked for is higher. */
     public static final int HIGHER = 13;
 
-    /** The number looked for is lower. */
     public static final int LOWER = 14;
 
-    /** The number was found. */
     public static final int FOUND = 15;
 
     private static final List<String> NAMES = List.of(

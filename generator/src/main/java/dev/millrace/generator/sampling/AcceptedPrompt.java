@@ -9,17 +9,12 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * A request that passed {@link PromptCheck}, with what sampling needs of it at hand.
  *
- * @param request as it was read
  * @param tokens prompt tokens, shared by the group's samples and not to be written
- * @param environment that continues and verifies it
- * @param partition it was read from
- * @param offset it was read at
  */
 public record AcceptedPrompt(
         PromptRequest request, int[] tokens, Environment environment, TopicPartition partition, long offset)
         implements PromptReading {
 
-    /** How the engine draws its samples. */
     Sampling sampling() {
         SamplingParameters parameters = request.getSampling();
         return new Sampling(

@@ -38,7 +38,6 @@ final class CacheRenewal implements AutoCloseable {
     private long takenTokens;
     private long copiedTokens;
 
-    /** A sequence that is computed again. */
     private static final class Renewed {
         final RunningSequence sequence;
         final int slot;
@@ -52,10 +51,7 @@ final class CacheRenewal implements AutoCloseable {
         }
     }
 
-    /**
-     * @param intake of the session, which knows whose prompts its slots hold
-     * @param executor runs the computation
-     */
+    /** @param intake of the session, which knows whose prompts its slots hold */
     CacheRenewal(DecodeSession session, Intake intake, int pieceTokens, Executor executor) {
         this.session = session;
         this.intake = intake;
@@ -78,8 +74,6 @@ final class CacheRenewal implements AutoCloseable {
     /**
      * Moves computed caches into the slots' sequences.
      *
-     * @param running by slot
-     * @param heldVersion by slot
      * @return whether nothing is being computed any more
      */
     boolean take(RunningSequence[] running, long[] heldVersion) {
@@ -102,7 +96,7 @@ final class CacheRenewal implements AutoCloseable {
             if (isThere && each.isLast) {
                 spareSlots().take(each.place, each.slot, sequence.sequenceToken(sequence.known() - 1));
                 sequence.hold(sequence.known());
-                sequence.goOnWith(version);
+                sequence.continueWith(version);
                 heldVersion[each.slot] = version;
                 intake.renewed(each.slot, sequence, version);
             }
@@ -115,10 +109,8 @@ final class CacheRenewal implements AutoCloseable {
      * Starts recomputing sequences with caches of older weights, unless the other thread is busy.
      *
      * @param weights of {@code newest}, the same as long as something is being computed
-     * @param running by slot
-     * @param heldVersion by slot
      */
-    void goOn(Weights weights, long newest, RunningSequence[] running, long[] heldVersion) {
+    void renew(Weights weights, long newest, RunningSequence[] running, long[] heldVersion) {
         if (!take(running, heldVersion)) {
             return;
         }
@@ -208,7 +200,7 @@ final class CacheRenewal implements AutoCloseable {
         }
         if ((pieces.isEmpty() || isShort) && !sequence.waits()) {
             renewed.isLast = true;
-            sequence.goOnWith(RunningSequence.STANDS);
+            sequence.continueWith(RunningSequence.STANDS);
             if (known > held) {
                 pieces.add(piece(renewed, held, known - held));
             }

@@ -114,14 +114,13 @@ final class ContinuousBatcher implements AutoCloseable {
         prepared.forget();
     }
 
-    /** Puts a sequence into a free slot. */
     void add(RunningSequence sequence) {
         int slot = occupied.put(sequence);
         heldVersion[slot] = -1;
         mixed[slot] = false;
         intake.begin(slot, 1);
         hold(slot, sequence);
-        if (prefixes != null && sequence.under() >= 0 && prefixes.goOn(slot, sequence)) {
+        if (prefixes != null && sequence.under() >= 0 && prefixes.load(slot, sequence)) {
             intake.begin(slot, sequence.held());
             heldVersion[slot] = sequence.under();
         }
@@ -148,10 +147,10 @@ final class ContinuousBatcher implements AutoCloseable {
     }
 
     /** Continues every sequence with new weights; recomputes or keeps its cache by {@code cache_on_swap}. */
-    void goOnWith(long version) {
+    void continueWith(long version) {
         for (RunningSequence sequence : slots) {
             if (sequence != null) {
-                sequence.goOnWith(version);
+                sequence.continueWith(version);
             }
         }
     }
@@ -167,7 +166,7 @@ final class ContinuousBatcher implements AutoCloseable {
                 boolean isNew = heldVersion[slot] < 0;
                 boolean isTakenIn = sequence.length() > 0 || sequence.held() == sequence.known();
                 if (isNew || !isTakenIn || sequence.known() <= session.tokensPerCall()) {
-                    sequence.goOnWith(version);
+                    sequence.continueWith(version);
                 }
             }
         }
@@ -184,7 +183,7 @@ final class ContinuousBatcher implements AutoCloseable {
      * @param weights of {@code version}, the newest
      */
     void renew(Weights weights, long version) {
-        renewal.goOn(weights, version, slots, heldVersion);
+        renewal.renew(weights, version, slots, heldVersion);
     }
 
     /**
@@ -274,7 +273,7 @@ final class ContinuousBatcher implements AutoCloseable {
             if (goesOn) {
                 boolean isSwapped = heldVersion[slot] >= 0 && heldVersion[slot] != version;
                 if (isSwapped && cacheOnSwap == CacheOnSwap.RECOMPUTE) {
-                    intake.beginAgain(slot, sequence.known());
+                    intake.restart(slot, sequence.known());
                     hold(slot, sequence);
                 } else if (isSwapped) {
                     mixed[slot] = true;
@@ -297,7 +296,6 @@ final class ContinuousBatcher implements AutoCloseable {
         return any;
     }
 
-    /** Returns whether a sequence can advance. */
     private boolean prepare() {
         boolean any = false;
         input.clear();
@@ -352,22 +350,18 @@ final class ContinuousBatcher implements AutoCloseable {
         return occupied.oldestVersion();
     }
 
-    /** Whether a sequence matches. */
     boolean holds(Predicate<RunningSequence> which) {
         return occupied.hold(which);
     }
 
-    /** Drops the sequences of prompts from these partitions. */
     void revoke(Set<TopicPartition> partitions) {
         giveUp(sequence -> partitions.contains(sequence.prompt().partition()));
     }
 
-    /** Drops one sequence. */
     void drop(RunningSequence sequence) {
         giveUp(other -> other == sequence);
     }
 
-    /** Drops every sequence. */
     void dropAll() {
         giveUp(every -> true);
     }
@@ -400,7 +394,6 @@ final class ContinuousBatcher implements AutoCloseable {
         private double nanos;
         private boolean isWarm;
 
-        /** Records a prefill. */
         void took(long count, long duration) {
             if (!isWarm) {
                 isWarm = true; // the first prefill includes the compilation of its graph
@@ -432,13 +425,12 @@ final class ContinuousBatcher implements AutoCloseable {
             this.cache = cache;
         }
 
-        /** Tokens taken from the cache. */
         long reusedTokens() {
             return reusedTokens;
         }
 
         /** Loads the cached prefix of a sequence's prompt into its slot; false without one. */
-        boolean goOn(int slot, RunningSequence sequence) {
+        boolean load(int slot, RunningSequence sequence) {
             Optional<PrefixCache.Found> found = cache.find(sequence.prompt().tokens(), sequence.under());
             if (found.isEmpty()) {
                 return false;
@@ -466,7 +458,6 @@ final class ContinuousBatcher implements AutoCloseable {
         }
     }
 
-    /** The sequences by slot of an engine. */
     static final class Slots {
         private final RunningSequence[] running;
         private int active;
@@ -516,7 +507,6 @@ final class ContinuousBatcher implements AutoCloseable {
                     .min();
         }
 
-        /** Whether a sequence matches. */
         boolean hold(Predicate<RunningSequence> which) {
             return Arrays.stream(running).anyMatch(sequence -> sequence != null && which.test(sequence));
         }

@@ -35,13 +35,11 @@ final class FinishedRollouts {
         this.prompts = prompts;
     }
 
-    /** One is over, and is to be rewarded. */
     void add(Finished over) {
         over.sequence().judge();
         judging.add(over);
     }
 
-    /** How many wait for their reward. */
     int unjudged() {
         return judging.size();
     }
@@ -51,7 +49,6 @@ final class FinishedRollouts {
         return judging.size() < MAX_UNJUDGED_FILLINGS * config.slots();
     }
 
-    /** Whether none waits for anything. */
     boolean isEmpty() {
         return judging.isEmpty() && judged.isEmpty();
     }
@@ -137,8 +134,7 @@ final class FinishedRollouts {
         giveUp(partitions::contains);
     }
 
-    /** Nobody waits for rewards any more. */
-    void giveUpUnjudged() {
+    void cancelUnscored() {
         giveUp(every -> true);
     }
 

@@ -35,10 +35,7 @@ public final class Generator implements AutoCloseable {
     private final Clock clock;
     private final SamplingRole role;
 
-    /**
-     * @param environments that requests may name
-     * @param engine that sampling runs on
-     */
+    /** @param environments that requests may name */
     public Generator(RoleContext context, Environments environments, Engine engine, GeneratorConfig config) {
         this.environments = environments;
         this.engine = engine;

@@ -61,7 +61,7 @@ public record GeneratorConfig(
         atLeast(1, "threads", threads);
         if (threads > 1 && slots / threads < 2) { // a product of a single row has other roundings
             throw new IllegalArgumentException("threads must be at most half of slots=" + slots
-                    + ", since each has two slots of its own at least: " + threads);
+                    + ", since each needs at least two slots: " + threads);
         }
         atLeast(2, "capacity_tokens", capacityTokens);
         atLeast(1, "tokens_per_call", tokensPerCall);
@@ -112,7 +112,6 @@ public record GeneratorConfig(
                 60_000);
     }
 
-    /** The same with other slots. */
     public GeneratorConfig withSlots(int slots, int capacityTokens, int tokensPerCall) {
         return new GeneratorConfig(
                 id,
@@ -156,10 +155,9 @@ public record GeneratorConfig(
     /** Why a token may go through other experts later than when what follows it was sampled; empty if it does not. */
     public Optional<String> twoRoutings() {
         return weightUpdate == WeightUpdate.IN_FLIGHT && cacheOnSwap == CacheOnSwap.RECOMPUTE
-                ? Optional.of(
-                        "with weight_update=in_flight and cache_on_swap=recompute a token goes through other experts when it"
-                                + " is computed again, and one routing says nothing of both; choose weight_update=multi_version,"
-                                + " drain or group_end, or cache_on_swap=keep")
+                ? Optional.of("with weight_update=in_flight and cache_on_swap=recompute a recomputed token takes other"
+                        + " experts, and one recorded routing cannot cover both; choose weight_update=multi_version,"
+                        + " drain or group_end, or cache_on_swap=keep")
                 : Optional.empty();
     }
 

@@ -24,7 +24,7 @@ final class GeneratorMeters {
                 .description("tokens sampled")
                 .register(registry);
         this.forced = Counter.builder("millrace.generator.tokens.forced")
-                .description("tokens forced through the engine: prompts, environments, sequences computed again")
+                .description("tokens forced through the engine: prompts, environments, recomputed sequences")
                 .register(registry);
         this.copied = Counter.builder("millrace.generator.tokens.copied")
                 .description(
@@ -34,7 +34,7 @@ final class GeneratorMeters {
                 .description("rollouts committed")
                 .register(registry);
         this.swaps = Counter.builder("millrace.generator.swaps")
-                .description("versions taken up")
+                .description("versions loaded")
                 .register(registry);
         this.idle = Counter.builder("millrace.generator.idle.seconds")
                 .description("time without anything to sample, or with every sequence waiting for its environment")

@@ -71,7 +71,7 @@ final class Intake {
     }
 
     /** Restarts the slot's own sequence, which has this many tokens by now. */
-    void beginAgain(int slot, int known) {
+    void restart(int slot, int known) {
         begin(slot, 1, known);
     }
 
@@ -117,7 +117,6 @@ final class Intake {
      * Prefills as much as fits into a call.
      *
      * @param weights of {@code version}
-     * @param running by slot
      * @param due     of the slots, those whose sequences are due under this version
      */
     void take(Weights weights, long version, RunningSequence[] running, boolean[] due) {

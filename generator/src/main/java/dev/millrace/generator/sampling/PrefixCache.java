@@ -37,7 +37,6 @@ final class PrefixCache {
     /**
      * Adds the cache of a finished sequence.
      *
-     * @param tokens that were fed
      * @param under  the version that made all of their keys and values
      * @param size   bytes that these take
      * @param held   takes them out, if they are to be held
@@ -65,11 +64,7 @@ final class PrefixCache {
         bytes += size;
     }
 
-    /**
-     * Returns the longest cached prefix of a prompt, without its last token, which is always fed.
-     *
-     * @param under the version that continues
-     */
+    /** Returns the longest cached prefix of a prompt, without its last token, which is always fed. */
     Optional<Found> find(int[] prompt, long under) {
         Entry longest = null;
         int most = LEAST_TOKENS - 1;

@@ -32,9 +32,6 @@ public final class PromptCheck {
     private final String unrouted;
 
     /**
-     * @param tokenizerHash vocabulary of the policy
-     * @param vocabSize its tokens
-     * @param capacityTokens positions of a slot
      * @param refusals why the engine cannot sample with some parameters; empty if it can
      * @param unrouted why no routing can be recorded; empty if it can
      */
@@ -69,7 +66,6 @@ public final class PromptCheck {
         return new Reading(record, request).check();
     }
 
-    /** One request under examination. */
     private final class Reading {
         private final ConsumerRecord<byte[], byte[]> record;
         private final PromptRequest request;

@@ -56,7 +56,6 @@ public final class PromptSource implements AutoCloseable {
 
     /** Who must act before partitions go to another generator, and forget their rollouts after. */
     public interface Moves {
-        /** The partitions are ours from now on. */
         default void arrived(Set<TopicPartition> partitions) {
             // who keeps nothing of a partition but its prompts waits for these
         }
@@ -64,7 +63,6 @@ public final class PromptSource implements AutoCloseable {
         /** The partitions are still ours: what is finished can be committed now and not later. */
         void beforeMove();
 
-        /** The partitions belong to somebody else. */
         void moved(Set<TopicPartition> partitions);
     }
 
@@ -150,8 +148,8 @@ public final class PromptSource implements AutoCloseable {
             return; // somebody wants the sampling thread to look up; what was to be read is still there
         } catch (FencedInstanceIdException e) {
             throw new IllegalStateException(
-                    "another generator with the id " + generatorId
-                            + " has taken over; every generator of a run needs an id of its own",
+                    "fenced by another generator with the id " + generatorId + "; every generator of a run needs an"
+                            + " id of its own",
                     e);
         }
     }
@@ -179,7 +177,6 @@ public final class PromptSource implements AutoCloseable {
         return queue.element().request().getAdmittedVersion();
     }
 
-    /** Whether the next sample belongs to a group that was begun. */
     boolean hasBegunGroup() {
         return nextSample > 0;
     }
@@ -231,12 +228,10 @@ public final class PromptSource implements AutoCloseable {
         }
     }
 
-    /** One sample of a prompt is finished. */
     public void finished(AcceptedPrompt prompt) {
         committable.finished(prompt.partition(), prompt.offset());
     }
 
-    /** Whether {@link #takeRefused} has something. */
     public boolean hasRefused() {
         return !refused.isEmpty();
     }
@@ -406,7 +401,6 @@ public final class PromptSource implements AutoCloseable {
             }
         }
 
-        /** One sample of a prompt is finished. */
         void finished(TopicPartition partition, long offset) {
             Partition of = partitions.get(partition);
             Entry entry = of == null ? null : of.byOffset.get(offset);
@@ -456,7 +450,6 @@ public final class PromptSource implements AutoCloseable {
                     .sum();
         }
 
-        /** Forgets partitions that belong to somebody else now. */
         void forget(Set<TopicPartition> gone) {
             partitions.keySet().removeAll(gone);
         }

@@ -19,10 +19,6 @@ public final class QuarantineWatch {
     private final PromptSource prompts;
     private boolean isAside;
 
-    /**
-     * @param id of the generator
-     * @param role that it plays, for sentences
-     */
     public QuarantineWatch(String id, String role, Quarantines quarantines, PromptSource prompts) {
         this.id = id;
         this.who = role + " " + id;
@@ -39,7 +35,7 @@ public final class QuarantineWatch {
         isAside = quarantine.isPresent();
         if (isAside) {
             LOG.warn(
-                    "{} is in quarantine and leaves its prompts to others: {}",
+                    "{} is in quarantine and takes no prompts: {}",
                     who,
                     quarantine.get().getSentence());
         } else {

@@ -21,7 +21,6 @@ final class RecomputedPieces {
      * Tokens of the next piece.
      *
      * @param held  tokens of the sequence that are computed again, at a piece's end, the first one at least
-     * @param known tokens it has
      * @return the remaining tokens if they make the last piece
      */
     int next(int promptTokens, int held, int known) {

@@ -7,12 +7,7 @@ import dev.millrace.schemas.run.RunIdentity;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
-/**
- * A prompt that cannot be served, and why.
- *
- * @param record as it was read
- * @param refusal the reason and the sentence
- */
+/** A prompt that cannot be served, and why. */
 public record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refusal) implements PromptReading {
 
     /** Why, from the closed list. */
@@ -20,11 +15,7 @@ public record RefusedPrompt(ConsumerRecord<byte[], byte[]> record, Refusal refus
         return refusal.reason();
     }
 
-    /**
-     * Returns the record as a dead letter.
-     *
-     * @param by the run that refuses it
-     */
+    /** Returns the record as a dead letter. */
     public ProducerRecord<byte[], byte[]> deadLetter(RunIdentity by, String topic) {
         return DeadLetters.of(record, refusal, by, topic);
     }

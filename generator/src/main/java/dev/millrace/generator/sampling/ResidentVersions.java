@@ -81,7 +81,7 @@ final class ResidentVersions {
             meters.serving(loaded.version(), newest != null);
             boolean keepsOlder = update == WeightUpdate.MULTI_VERSION
                     ? batcher.active() > 0
-                    : update == WeightUpdate.IN_FLIGHT && batcher.goOnWith(loaded.version());
+                    : update == WeightUpdate.IN_FLIGHT && batcher.continueWith(loaded.version());
             older = keepsOlder ? newest : null;
             newest = loaded;
         }
@@ -121,7 +121,7 @@ final class ResidentVersions {
 
     /** Puts a sequence into a free slot, to begin with the newest weights that were taken up. */
     void begin(RunningSequence sequence) {
-        sequence.goOnWith(newest().version());
+        sequence.continueWith(newest().version());
         batcher.add(sequence);
     }
 
@@ -192,6 +192,6 @@ final class ResidentVersions {
     }
 
     private NewestWeights.Loaded newest() {
-        return Objects.requireNonNull(newest, "weights are taken up before anything is begun");
+        return Objects.requireNonNull(newest, "weights are loaded before sampling starts");
     }
 }

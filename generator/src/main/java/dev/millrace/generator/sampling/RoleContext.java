@@ -8,7 +8,6 @@ import java.time.Clock;
 /**
  * What a role that samples runs in. All of it stays the caller's and must outlive the role.
  *
- * @param connection of the role
  * @param feed of the run's versions
  */
 public record RoleContext(LogConnection connection, PolicyFeed feed, MeterRegistry meters, Clock clock) {}

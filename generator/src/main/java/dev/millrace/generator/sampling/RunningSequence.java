@@ -114,7 +114,7 @@ final class RunningSequence implements Transcript {
     }
 
     /** Sets the version that samples the next tokens; {@link #STANDS} pauses. */
-    void goOnWith(long version) {
+    void continueWith(long version) {
         under = version;
     }
 
@@ -152,7 +152,6 @@ final class RunningSequence implements Transcript {
         return prompt.tokens().length + maxTokens;
     }
 
-    /** Token at a position of the whole sequence. */
     int sequenceToken(int position) {
         int promptLength = prompt.tokens().length;
         return position < promptLength ? prompt.tokens()[position] : response.token(position - promptLength);
@@ -179,7 +178,6 @@ final class RunningSequence implements Transcript {
     /**
      * Appends a sampled token.
      *
-     * @param logProb under the sampled distribution
      * @param temperedLogProb under the one before truncation
      * @return false if the engine's later tokens of the same call must be dropped: the rollout ended, or its
      *     environment reacted or is awaited
@@ -249,7 +247,7 @@ final class RunningSequence implements Transcript {
 
     private void requireOpening(StepResult result) {
         if (result.ends()) {
-            throw new IllegalStateException("the episode was over before the policy wrote a token");
+            throw new IllegalStateException("the episode ended before the policy wrote a token");
         }
         if (result.tokens().length >= maxTokens) {
             throw new IllegalStateException("it opened with " + result.tokens().length + " tokens, and a response has "
@@ -266,7 +264,6 @@ final class RunningSequence implements Transcript {
         }
     }
 
-    /** Ends the rollout as failed, with a sentence. */
     private void fail(String by, Throwable cause) {
         Throwable reason = cause instanceof CompletionException && cause.getCause() != null ? cause.getCause() : cause;
         String sentence = by + ": " + (reason.getMessage() == null ? reason.toString() : reason.getMessage());
@@ -315,12 +312,11 @@ final class RunningSequence implements Transcript {
         return failure;
     }
 
-    /** Abandons the episode. */
     void abandon() {
         try {
             episode.abandon();
         } catch (RuntimeException e) {
-            LOG.debug("the episode of {} failed as it was given up", rolloutId(), e); // it is, either way
+            LOG.debug("the episode of {} failed while it was cancelled", rolloutId(), e); // it is, either way
         }
     }
 
@@ -374,7 +370,6 @@ final class RunningSequence implements Transcript {
         return prompt.request().getSampling().getRecordRouting();
     }
 
-    /** Records the experts of the tokens in the slot. */
     void routed(RoutedExperts fed) {
         RoutedExperts all = fed.of(known() - 1);
         routing = new RecordedRouting(
@@ -427,7 +422,6 @@ final class RunningSequence implements Transcript {
             return sampling.recordsKept() || sampling.topLogProbs() > 0 ? new DrawNotes(sampling) : null;
         }
 
-        /** Adds the next draw of the rollout. */
         void take(DecodeSteps done, int step, int slot) {
             if (recordsKept) {
                 takeKept(done.kept(step, slot));
@@ -505,14 +499,12 @@ final class RunningSequence implements Transcript {
         /**
          * Appends a token of the policy.
          *
-         * @param logProb under the distribution it was sampled from
          * @param temperedLogProb under the one before truncation
          */
         void sampled(int token, float logProb, float temperedLogProb) {
             append(token, (byte) 1, logProb, temperedLogProb);
         }
 
-        /** Appends tokens of the environment. */
         void said(int[] said) {
             for (int token : said) {
                 append(token, (byte) 0, 0f, 0f);
@@ -538,7 +530,6 @@ final class RunningSequence implements Transcript {
             return length;
         }
 
-        /** Whether this many more tokens fit. */
         boolean fit(int more) {
             return length + more <= most;
         }

@@ -13,7 +13,6 @@ import org.jspecify.annotations.Nullable;
  * @param tokens as they were sampled, one at least, the stop token or the tokens of the stop text among them
  * @param spans which version sampled which of them, without a gap
  * @param trace what the draws were made from; null where sampling did not ask
- * @param finishReason STOP or LENGTH
  * @param cachedTokens of the prompt that came from a cache; -1 where the engine does not say
  */
 public record SampledTurn(

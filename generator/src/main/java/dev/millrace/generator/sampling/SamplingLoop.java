@@ -1,6 +1,7 @@
 package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.session.Engine;
@@ -52,7 +53,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private final VersionWait versionWait;
     private long lastPoll;
     private long lastHeartbeat;
-    private boolean heartbeatIsDue = true;
+    private boolean hasNews = true;
 
     SamplingLoop(
             SamplingRole role,
@@ -130,7 +131,7 @@ final class SamplingLoop implements PromptSource.Moves {
     private void takeUpNewestWeights() {
         if (versions.takeUp(prompts.hasBegunGroup())) {
             servingSinceMs = clock.millis();
-            heartbeatIsDue = true; // what is served has changed: say so with the next commit
+            hasNews = true;
         }
     }
 
@@ -156,7 +157,7 @@ final class SamplingLoop implements PromptSource.Moves {
             awaitEnvironments();
             meters.idle(System.nanoTime() - from);
         }
-        heartbeatIsDue |= hadOlder && versions.olderVersion().isEmpty();
+        hasNews |= hadOlder && versions.olderVersion().isEmpty();
         meters.tokens(
                 batcher.sampledTokens() - totalTokens,
                 batcher.forcedTokens() - totalForced,
@@ -176,9 +177,9 @@ final class SamplingLoop implements PromptSource.Moves {
     }
 
     private void commitIfDue() {
-        boolean isHeartbeatDue = heartbeatIsDue || monotonicMs() - lastHeartbeat >= config.heartbeatMs();
+        boolean isHeartbeatDue = Pulse.needsServing(monotonicMs() - lastHeartbeat, config.heartbeatMs(), hasNews);
         if (finished.areDue(isHeartbeatDue, nothingToSample())) {
-            finished.commit(isHeartbeatDue ? serving() : null);
+            finished.commit(isHeartbeatDue || hasNews ? serving() : null);
         }
     }
 
@@ -187,7 +188,7 @@ final class SamplingLoop implements PromptSource.Moves {
             return null;
         }
         lastHeartbeat = monotonicMs();
-        heartbeatIsDue = false;
+        hasNews = false;
         return new Serving(
                 run.runId(),
                 run.epoch(),
@@ -230,14 +231,14 @@ final class SamplingLoop implements PromptSource.Moves {
         }
         if (isUnfinished()) {
             LOG.info(
-                    "generator {} gives up {} rollouts in flight after {} ms (drain_ms); they will be sampled again",
+                    "generator {} cancels {} rollouts in flight after {} ms (drain_ms); they will be resampled",
                     config.id(),
                     batcher.active() + finished.unjudged(),
                     config.drainMs());
         }
         finished.settle();
         batcher.dropAll(); // the next owner of its prompts samples the rest again
-        finished.giveUpUnjudged();
+        finished.cancelUnscored();
         leaving = true;
         finished.write(serving());
     }

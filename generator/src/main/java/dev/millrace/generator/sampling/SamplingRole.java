@@ -28,12 +28,7 @@ final class SamplingRole implements AutoCloseable {
 
     /** What is done between taking over and the end. */
     interface Sampling {
-        /**
-         * Ends in {@link SamplingRole#sample}.
-         *
-         * @param first version that was there
-         * @param quarantines open
-         */
+        /** Ends in {@link SamplingRole#sample}. */
         void from(PolicyVersion first, Quarantines quarantines);
     }
 

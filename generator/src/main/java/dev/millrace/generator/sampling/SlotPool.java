@@ -79,7 +79,7 @@ final class SlotPool implements AutoCloseable {
      * @return whether sequences continue with older weights until {@link #renew renewed}, since recomputing at once
      *     would exceed the allowed pause
      */
-    boolean goOnWith(long version) {
+    boolean continueWith(long version) {
         boolean isBeside = renews()
                 && active() > 0
                 && parts.stream()
@@ -90,7 +90,7 @@ final class SlotPool implements AutoCloseable {
         if (isBeside) {
             parts.forEach(part -> part.beginWith(version));
         } else {
-            parts.forEach(part -> part.goOnWith(version));
+            parts.forEach(part -> part.continueWith(version));
         }
         return isBeside;
     }
@@ -224,7 +224,6 @@ final class SlotPool implements AutoCloseable {
                 .min();
     }
 
-    /** Whether some sequence is such a one. */
     boolean holds(Predicate<RunningSequence> which) {
         return parts.stream().anyMatch(part -> part.holds(which));
     }
@@ -234,12 +233,10 @@ final class SlotPool implements AutoCloseable {
         parts.forEach(part -> part.revoke(partitions));
     }
 
-    /** Gives up one sequence. */
     void drop(RunningSequence sequence) {
         parts.forEach(part -> part.drop(sequence));
     }
 
-    /** Gives up every sequence. */
     void dropAll() {
         parts.forEach(ContinuousBatcher::dropAll);
     }

@@ -114,7 +114,7 @@ public final class SlotTurnEngine implements TurnEngine {
      * @param prefixBytes memory of the prefix cache; 0 turns it off
      * @throws IllegalArgumentException as above
      */
-    public static Door door(
+    public static Factory factory(
             Engine engine,
             Tokenizer tokenizer,
             GeneratorConfig config,
@@ -123,7 +123,7 @@ public final class SlotTurnEngine implements TurnEngine {
             Clock clock) {
         requireUpdates(config.weightUpdate());
         PreparedWeights prepared = config.prepared(engine);
-        return new Door() {
+        return new Factory() {
             @Override
             public TurnEngine open(NewestWeights weights, DecoderShape shape) {
                 SlotPool slots = new SlotPool(engine, shape, config, prepared);
@@ -148,8 +148,8 @@ public final class SlotTurnEngine implements TurnEngine {
     public static void requireUpdates(WeightUpdate update) {
         if (update == WeightUpdate.GROUP_END) {
             throw new IllegalArgumentException(
-                    "weight_update must be in_flight, drain or multi_version where agents play sessions, since"
-                            + " nobody knows when a group of sessions is over: group_end");
+                    "weight_update must be in_flight, drain or multi_version with agent sessions, since the end of"
+                            + " a group of sessions is unknown: group_end");
         }
     }
 

@@ -12,10 +12,8 @@ import java.util.concurrent.CompletableFuture;
 /** Samples answers to token prompts for callers that play the environment themselves. Thread-safe. */
 public interface TurnEngine extends AutoCloseable {
 
-    /** Receives tokens as they are sampled. */
     @FunctionalInterface
     interface TokenListener {
-        /** Ignores the tokens. */
         TokenListener NONE = (tokens, logProbs) -> {};
 
         /**
@@ -29,12 +27,11 @@ public interface TurnEngine extends AutoCloseable {
 
     /** Opens an engine once the policy is known. */
     @FunctionalInterface
-    interface Door {
+    interface Factory {
         /**
          * Opens it; the caller closes it.
          *
          * @param weights that are followed; the caller's
-         * @param shape of the policy
          */
         TurnEngine open(NewestWeights weights, DecoderShape shape);
 
@@ -76,7 +73,6 @@ public interface TurnEngine extends AutoCloseable {
     /** Oldest version of any token of an answer that is under way; empty if there is none. */
     OptionalLong oldestVersion();
 
-    /** Tokens that were sampled so far. */
     long sampledTokens();
 
     /** What it computes with, for the record. */

@@ -2,6 +2,7 @@ package dev.millrace.generator.sampling;
 
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.sampling.RolloutWriter.Finished;
+import dev.millrace.log.Pulse;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.schemas.PromptRequest;
@@ -43,7 +44,7 @@ import org.slf4j.LoggerFactory;
 public final class TurnGenerator implements AutoCloseable {
     private final Environments environments;
     private final List<Integer> stopTokens;
-    private final TurnEngine.Door door;
+    private final TurnEngine.Factory factory;
     private final GeneratorConfig config;
     private final Clock clock;
     private final SamplingRole role;
@@ -51,17 +52,16 @@ public final class TurnGenerator implements AutoCloseable {
     /**
      * @param environments that requests may name
      * @param stopTokens that end a response where the environment names no token that does
-     * @param door of the engine that sampling runs on
      */
     public TurnGenerator(
             RoleContext context,
             Environments environments,
             List<Integer> stopTokens,
-            TurnEngine.Door door,
+            TurnEngine.Factory factory,
             GeneratorConfig config) {
         this.environments = environments;
         this.stopTokens = List.copyOf(stopTokens);
-        this.door = door;
+        this.factory = factory;
         this.config = config;
         this.clock = context.clock();
         this.role = new SamplingRole(context, config);
@@ -78,8 +78,8 @@ public final class TurnGenerator implements AutoCloseable {
     }
 
     private void sample(PolicyVersion first, Quarantines quarantines) {
-        try (NewestWeights weights = role.weights(door::prepare);
-                TurnEngine engine = door.open(weights, PolicyFeed.shapeOf(first))) {
+        try (NewestWeights weights = role.weights(factory::prepare);
+                TurnEngine engine = factory.open(weights, PolicyFeed.shapeOf(first))) {
             int vocabSize = PolicyFeed.shapeOf(first).vocabSize();
             PromptCheck check = new PromptCheck(
                     role.connection(),
@@ -88,7 +88,7 @@ public final class TurnGenerator implements AutoCloseable {
                     vocabSize,
                     config.capacityTokens(),
                     engine::refusal,
-                    "of another engine's answers no routing is recorded");
+                    "another engine records no routing");
             TurnLoop loop = new TurnLoop(engine, vocabSize, check, quarantines);
             role.sample(loop.prompts(), loop::run);
         }
@@ -168,7 +168,7 @@ public final class TurnGenerator implements AutoCloseable {
                     && !prompts.isEmpty()
                     && finished.haveRoom()
                     && engine.version() >= 0) {
-                goOn(prompts.next(vocabSize, clock.millis()));
+                advance(prompts.next(vocabSize, clock.millis()));
             }
         }
 
@@ -205,7 +205,7 @@ public final class TurnGenerator implements AutoCloseable {
                 RunningSequence sequence = each.getKey();
                 if (each.getValue().isEmpty()) {
                     sequence.stepEnvironment();
-                    goOn(sequence);
+                    advance(sequence);
                 } else if (each.getValue().get().isDone()) {
                     take(sequence, each.getValue().get());
                 }
@@ -218,7 +218,7 @@ public final class TurnGenerator implements AutoCloseable {
                 turn = answer.join();
             } catch (CompletionException | CancellationException e) { // the engine has said why; nothing of it is kept
                 engine.requireAlive();
-                LOG.debug("a turn of {} is asked for again: {}", sequence.rolloutId(), e.getMessage());
+                LOG.debug("retries a turn of {}: {}", sequence.rolloutId(), e.getMessage());
                 ask(sequence);
                 return;
             }
@@ -236,10 +236,10 @@ public final class TurnGenerator implements AutoCloseable {
                     break; // what the engine sampled behind does not belong to it any more
                 }
             }
-            goOn(sequence);
+            advance(sequence);
         }
 
-        private void goOn(RunningSequence sequence) {
+        private void advance(RunningSequence sequence) {
             if (sequence.finishReason() != null) {
                 playing.remove(sequence);
                 finished.add(new Finished(
@@ -257,9 +257,10 @@ public final class TurnGenerator implements AutoCloseable {
 
         private void commitIfDue() {
             boolean isNew = engine.version() != servedVersion;
-            boolean isHeartbeatDue = isNew || SamplingLoop.monotonicMs() - lastHeartbeat >= config.heartbeatMs();
+            boolean isHeartbeatDue =
+                    Pulse.needsServing(SamplingLoop.monotonicMs() - lastHeartbeat, config.heartbeatMs(), isNew);
             if (finished.areDue(isHeartbeatDue, nothingToSample())) {
-                finished.commit(isHeartbeatDue ? serving() : null);
+                finished.commit(isHeartbeatDue || isNew ? serving() : null);
             }
         }
 
@@ -316,14 +317,14 @@ public final class TurnGenerator implements AutoCloseable {
             }
             if (isUnfinished()) {
                 LOG.info(
-                        "generator {} gives up {} rollouts under way after {} ms (drain_ms); they will be sampled again",
+                        "generator {} cancels {} rollouts in flight after {} ms (drain_ms); they will be resampled",
                         config.id(),
                         playing.size() + finished.unjudged(),
                         config.drainMs());
             }
             finished.settle();
             drop(Set.copyOf(playing.keySet())); // the next owner of its prompts samples the rest again
-            finished.giveUpUnjudged();
+            finished.cancelUnscored();
             leaving = true;
             finished.write(serving());
         }

@@ -9,7 +9,6 @@ import java.util.Optional;
  *
  * @param promptTokens all tokens before it; not to be written any more
  * @param sampling how it is drawn; {@code max_tokens} are its own, and the seed decides the draws alone
- * @param stopTokens that end it
  * @param stopTexts that end it, wherever tokens begin and end
  * @param leastVersion that is to sample it, as far as it comes in time
  */

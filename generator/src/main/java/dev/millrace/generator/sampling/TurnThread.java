@@ -24,7 +24,6 @@ public final class TurnThread implements AutoCloseable {
 
     /**
      * @param name of the thread
-     * @param engine whose it is, for sentences
      * @param round done again and again
      * @param end what is done once at the end, with what is to be told to those who still wait
      */

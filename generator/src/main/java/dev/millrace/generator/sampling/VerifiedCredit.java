@@ -30,8 +30,8 @@ final class VerifiedCredit {
 
     private static void requireAsMany(int rewards, int there, String what) {
         if (rewards != 0 && rewards != there) {
-            throw new IllegalStateException("there are " + rewards + " rewards for the " + there + " " + what
-                    + "; give one to each, or none at all");
+            throw new IllegalStateException(
+                    "there are " + rewards + " rewards for the " + there + " " + what + "; give one to each, or none");
         }
     }
 

@@ -7,7 +7,6 @@ import java.util.List;
 /**
  * A sample that is asked for, and which version is to sample which of its tokens.
  *
- * @param request of the sample's group
  * @param index of the sample in its group, which decides about its draws
  * @param versions by response position, in order and without gaps; the last continues to the end, wherever that is
  */

@@ -17,7 +17,6 @@ final class AdmittedGroup {
     private int partition = -1;
     private long offset = -1;
 
-    /** Released for the first time, with every sample under way. */
     AdmittedGroup(String groupId, int samples, long admittedVersion, long releasedAtMs) {
         this.groupId = groupId;
         this.samples = samples;
@@ -52,7 +51,6 @@ final class AdmittedGroup {
         return PackedMask.of(mask);
     }
 
-    /** The form kept on the log. */
     ReleasedGroup record() {
         return new ReleasedGroup(
                 groupId, pack(underWay), pack(refused), admittedVersion, releasedAtMs, releases, partition, offset);
@@ -97,7 +95,6 @@ final class AdmittedGroup {
         offset = -1;
     }
 
-    /** Where its newest request lies. */
     void lies(int onPartition, long atOffset) {
         partition = onPartition;
         offset = atOffset;

@@ -163,9 +163,9 @@ final class ControllerLog implements AutoCloseable {
         promptEnds.putAll(prior.ends());
         if (!isWhole && !prior.isEmpty()) {
             LOG.warn(
-                    "admission's table is gone and outcomes or batches were deleted already: the newest requests are taken to"
-                            + " be under way, {} samples of them; those that were settled long ago keep their room: if nothing"
-                            + " is released any more, {} begins a new epoch, in which none is",
+                    "admission's table no longer exists and outcomes or batches were deleted already: counts the"
+                            + " newest requests as in flight, {} samples; long-settled ones occupy their budget: if"
+                            + " no prompt is released any more, {} starts a new epoch without them",
                     samples.underWay(),
                     connection.command("rollback --to-version N"));
         }
@@ -229,7 +229,6 @@ final class ControllerLog implements AutoCloseable {
     /**
      * Writes requests and changes atomically.
      *
-     * @param quarantines that begin with it
      * @param floor first offsets of rollouts in flight
      * @throws KafkaException if the outcome is a failure or unknown: {@link #reopen} resolves it
      */
@@ -326,7 +325,6 @@ final class ControllerLog implements AutoCloseable {
             this.run = run;
         }
 
-        /** Reads what is committed now. */
         static AdmissionTable read(LogConnection connection) {
             AdmissionTable table = new AdmissionTable(connection.run());
             Deserializer<Admission> entries =
@@ -339,7 +337,7 @@ final class ControllerLog implements AutoCloseable {
                         ends,
                         ReadLimit.withoutProgress(connection.patience()),
                         record -> table.take(record, entries))) {
-                    throw new KafkaException("what is under way could not be read: no record came for "
+                    throw new KafkaException("the requests in flight could not be read: no record came for "
                             + connection.patience().toSeconds() + " s, at " + log.progress() + " of " + ends);
                 }
             }
@@ -365,7 +363,7 @@ final class ControllerLog implements AutoCloseable {
                 entry = entries.deserialize(record.topic(), record.value());
             } catch (MalformedRecordException e) {
                 LOG.warn(
-                        "passed over, because it cannot be read: {}-{}@{}: {}",
+                        "skipped unreadable record {}-{}@{}: {}",
                         record.topic(),
                         record.partition(),
                         record.offset(),
@@ -384,7 +382,6 @@ final class ControllerLog implements AutoCloseable {
             }
         }
 
-        /** The key of an epoch's counts. */
         static String countsKey(RunIdentity run) {
             return COUNTS + run.epoch();
         }
@@ -517,7 +514,6 @@ final class ControllerLog implements AutoCloseable {
             return requests.isEmpty();
         }
 
-        /** Where each partition ended. */
         Map<TopicPartition, Long> ends() {
             return ends;
         }
@@ -528,7 +524,7 @@ final class ControllerLog implements AutoCloseable {
                 return prompts.deserialize(record.topic(), record.value());
             } catch (MalformedRecordException e) { // the generator refuses it with its reason
                 LOG.warn(
-                        "not counted, because it cannot be read: {}-{}@{}: {}",
+                        "skipped unreadable record {}-{}@{}: {}",
                         record.topic(),
                         record.partition(),
                         record.offset(),

@@ -27,7 +27,6 @@ final class GeneratorWatch implements AutoCloseable {
     private static final Logger LOG = LoggerFactory.getLogger(GeneratorWatch.class);
 
     static final String ALARM = "quarantine";
-    /** Why, on the log. */
     static final String REFUSED_RECORDS = "refused-records";
 
     static final String LOG_PROBS = "log-probs";
@@ -60,12 +59,11 @@ final class GeneratorWatch implements AutoCloseable {
         if (!isOpen) {
             log.open();
             isOpen = true;
-            standing.putAll(log.standing());
+            standing.putAll(log.active());
             standing.values().forEach(this::raise);
         }
     }
 
-    /** Counts a refused record of a generator, with its reason and sentence. */
     void refused(String generatorId, long of, String reason) {
         if (standing.containsKey(generatorId)
                 || refused.size() >= MAX_GENERATORS && !refused.containsKey(generatorId)) {
@@ -83,7 +81,7 @@ final class GeneratorWatch implements AutoCloseable {
         String generatorId = sums.getGeneratorId();
         if (!LogProbDifference.arePossible(sums)) {
             if (!isImpossibleSaid) {
-                LOG.warn("left out sums of log-probs that no scorer can have found, and others like them: {}", sums);
+                LOG.warn("ignores impossible sums of log-probs, and others like them: {}", sums);
             }
             isImpossibleSaid = true;
             return;
@@ -118,21 +116,18 @@ final class GeneratorWatch implements AutoCloseable {
                         ALARM,
                         generatorId,
                         quarantine.getSentence()
-                                + "; what it sends is refused and its samples are released to others, if there are any",
+                                + "; its records are refused and its samples are released to other generators",
                         connection.command("quarantine lift " + generatorId));
     }
 
-    /** A new version has appeared. */
     void progress() {
         refused.values().forEach(RefusedRecords::progress);
     }
 
-    /** Those that are to be written to the log. */
     List<Quarantine> unwritten() {
         return List.copyOf(fresh);
     }
 
-    /** They are on the log. */
     void written() {
         fresh.clear();
     }
@@ -149,7 +144,6 @@ final class GeneratorWatch implements AutoCloseable {
         return any;
     }
 
-    /** How many are in quarantine. */
     int size() {
         return standing.size();
     }
@@ -187,7 +181,6 @@ final class GeneratorWatch implements AutoCloseable {
             this.config = config;
         }
 
-        /** More was compared. */
         void add(ComparedLogProbs sums) {
             open = open.and(sums);
             if (LOTS * open.tokens >= config.differenceTokens()) {
@@ -234,8 +227,8 @@ final class GeneratorWatch implements AutoCloseable {
             Lot middle = over.get(over.size() / 2);
             String difference = String.format(
                     Locale.ROOT,
-                    "its log-probs differ by %.3f nats in the mean from those of the versions that it names, in %d of %d lots of %d tokens"
-                            + " in all",
+                    "its log-probs differ by %.3f nats on average from those of the versions it names, in %d of %d"
+                            + " lots of %d tokens in all",
                     middle.mean(),
                     over.size(),
                     full.size(),
@@ -304,7 +297,6 @@ final class GeneratorWatch implements AutoCloseable {
             sinceVersion++;
         }
 
-        /** A new version has appeared. */
         void progress() {
             sinceVersion = 0;
         }
@@ -321,7 +313,6 @@ final class GeneratorWatch implements AutoCloseable {
                     || places.size() >= atLeast && places.size() >= config.refusedShare() * newest;
         }
 
-        /** What was counted, for a sentence. */
         String sentence() {
             return places.size() + " of its last " + Math.min(records, config.windowRecords())
                     + " records were refused, " + sinceVersion + " since the newest version";

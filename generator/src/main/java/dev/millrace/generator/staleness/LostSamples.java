@@ -63,7 +63,6 @@ final class LostSamples implements AutoCloseable {
     private final LostSamplesSearch search;
     private final Counter counter;
     private final long everyNanos;
-    /** Groups with lost samples in flight. */
     private final Set<String> lostBefore = new HashSet<>();
     /** Groups of each alarm, by partition. */
     private final Map<TopicPartition, Set<String>> alarms = new HashMap<>();
@@ -76,10 +75,7 @@ final class LostSamples implements AutoCloseable {
     private Map<TopicPartition, Long> floor = Map.of();
     private long lookedAt = System.nanoTime();
 
-    /**
-     * @param limit time in flight after which a sample is searched for
-     * @param counter of lost samples
-     */
+    /** @param limit time in flight after which a sample is searched for */
     LostSamples(LogConnection connection, Duration limit, Counter counter) {
         this.connection = connection;
         this.ages = new ReleaseAges(limit);
@@ -102,7 +98,6 @@ final class LostSamples implements AutoCloseable {
     /**
      * Takes what was found, and begins the next search if it is time.
      *
-     * @param newestVersion of the policy
      * @param isRead whether admission has read its topics up to these offsets
      */
     void look(ReleasedSamples samples, long newestVersion, Predicate<Map<TopicPartition, Long>> isRead, long nowNanos) {
@@ -120,7 +115,7 @@ final class LostSamples implements AutoCloseable {
         List<Asked> asked = new ArrayList<>();
         for (AdmittedGroup group : ages.overdue(samples.groupsUnderWay(), nowNanos)) {
             if (samples.wasQuarantined(group.groupId())) {
-                samples.becomesDue(group.groupId());
+                samples.markDue(group.groupId());
             } else if (group.partition() >= 0) {
                 asked.add(new Asked(
                         group.groupId(),
@@ -147,7 +142,7 @@ final class LostSamples implements AutoCloseable {
             }
             if (missing > 0 && isSure) {
                 counter.increment(missing);
-                samples.becomesDue(request.groupId());
+                samples.markDue(request.groupId());
                 found.remove(request.groupId());
             } else {
                 if (missing == 0 && !found.add(request.groupId())) {
@@ -169,9 +164,9 @@ final class LostSamples implements AutoCloseable {
                             connection.topics().rollouts(),
                             overdue.size() + (overdue.size() == 1 ? " group" : " groups") + ", such as "
                                     + overdue.iterator().next()
-                                    + ", under way for three times admission.release_again_after_ms, with rollouts on the log: neither a"
-                                    + " batch nor an outcome nor a dead letter has come of them; the log may have lost it, unless"
-                                    + " training is that slow",
+                                    + ", in flight for three times admission.release_again_after_ms, with rollouts"
+                                    + " on the log but no batch, outcome or dead letter; the log may have lost"
+                                    + " them, unless training is that slow",
                             connection.command("rollback --to-version " + newestVersion));
         }
     }
@@ -198,15 +193,12 @@ final class LostSamples implements AutoCloseable {
             raise(
                     partition,
                     requests,
-                    sentence + "; whether they were there cannot be told, since retention has removed " + removed
-                            + ": they stay under way");
+                    sentence + "; whether they existed is unknown, since retention deleted " + removed
+                            + ": they stay in flight");
         } else if (requests.stream().anyMatch(request -> lostBefore.contains(request.groupId()))) {
-            raise(
-                    partition,
-                    requests,
-                    sentence + ": the log has lost them, not for the first time; they are released again each time");
+            raise(partition, requests, sentence + ": the log lost them again; they are released again");
         } else {
-            LOG.warn("{}: the log has lost them, and they are released again under their names", sentence);
+            LOG.warn("{}: the log lost them; releases them again under their names", sentence);
         }
     }
 
@@ -252,7 +244,6 @@ final class LostSamples implements AutoCloseable {
         /**
          * A request to look for.
          *
-         * @param releases number of releases of its group
          * @param floor first offsets of its rollouts; a missing partition starts at its beginning
          */
         record Asked(
@@ -261,11 +252,9 @@ final class LostSamples implements AutoCloseable {
         /**
          * Result of a search.
          *
-         * @param rolloutEnds ends of rollouts
          * @param deadLetterEnds ends of dead letters, read after the offsets: a refused request is not lost
          * @param waiting requests that generators have not answered
          * @param gone requests without further rollouts
-         * @param rolloutIds samples of these that are on rollouts
          * @param removed rollouts removed by retention that may be theirs, as a clause; only if empty are missing samples lost
          */
         record Found(
@@ -323,10 +312,8 @@ final class LostSamples implements AutoCloseable {
             } catch (WakeupException e) {
                 return Optional.empty(); // it is being closed
             } catch (RuntimeException e) { // admission continues even if the search fails
-                LOG.warn(
-                        "what there is of requests that are overdue cannot be read now, which is tried again: {}",
-                        e.toString());
-                LOG.debug("what there is of requests cannot be read", e);
+                LOG.warn("the records of overdue requests cannot be read now; retrying: {}", e.toString());
+                LOG.debug("the records of requests cannot be read", e);
                 closeReaders();
                 return Optional.empty();
             }
@@ -498,7 +485,7 @@ final class LostSamples implements AutoCloseable {
             thread.shutdown();
             try {
                 if (!thread.awaitTermination(CLOSE_LIMIT.toSeconds(), TimeUnit.SECONDS)) {
-                    LOG.debug("the search for lost samples does not end; it is left to the end of the process");
+                    LOG.debug("the search for lost samples does not end; abandons it");
                 }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
@@ -588,7 +575,6 @@ final class LostSamples implements AutoCloseable {
             return lower;
         }
 
-        /** Records a complete search for a group. */
         void looked(String groupId, boolean isFound, long nowNanos) {
             Age age = ages.get(groupId);
             if (age != null) {

@@ -38,11 +38,7 @@ public final class PromptRequests {
                 .build();
     }
 
-    /**
-     * The request of a group.
-     *
-     * @param prompt of the task
-     */
+    /** The request of a group. */
     public PromptRequest of(
             String groupId, long ordinal, Prompt prompt, int samples, long admittedVersion, long releasedAtMs) {
         return PromptRequest.newBuilder()

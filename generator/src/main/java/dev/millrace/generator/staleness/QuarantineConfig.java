@@ -17,7 +17,7 @@ public record QuarantineConfig(
     public QuarantineConfig {
         if (refusedRecords < 0) {
             throw new IllegalArgumentException(
-                    "refused_records must be at least 0, and 0 puts no generator into quarantine: " + refusedRecords);
+                    "refused_records must be at least 0, where 0 disables quarantine: " + refusedRecords);
         }
         if (windowRecords < 1 || windowRecords > 1 << 20) {
             throw new IllegalArgumentException("window_records must be 1 to " + (1 << 20) + ": " + windowRecords);
@@ -27,7 +27,7 @@ public record QuarantineConfig(
         }
         if (!(maxDifference >= 0 && maxDifference < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException(
-                    "max_difference must be finite and at least 0, and 0 compares no log-probs: " + maxDifference);
+                    "max_difference must be finite and at least 0, where 0 compares no log-probs: " + maxDifference);
         }
         if (differenceTokens < 1) {
             throw new IllegalArgumentException("difference_tokens must be at least 1: " + differenceTokens);

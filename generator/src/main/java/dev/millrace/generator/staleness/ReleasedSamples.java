@@ -55,12 +55,10 @@ final class ReleasedSamples {
     private long unknown;
     private long releasedAgain;
 
-    /** Begins without a released sample. */
     ReleasedSamples() {
         waiting = new WaitingBatches(-1, List.of());
     }
 
-    /** Begins with the state of an earlier admission. */
     ReleasedSamples(Collection<AdmittedGroup> kept, AdmissionCounts counts) {
         nextOrdinal = counts.getNextOrdinal();
         released = counts.getReleased();
@@ -92,7 +90,6 @@ final class ReleasedSamples {
                 positions);
     }
 
-    /** Records a released request: all its samples are in flight. */
     void released(AdmittedGroup group, long ordinal) {
         nextOrdinal = Math.max(nextOrdinal, ordinal + 1);
         if (groups.putIfAbsent(group.groupId(), group) == null) {
@@ -107,7 +104,6 @@ final class ReleasedSamples {
         nextOrdinal = Math.max(nextOrdinal, ordinal);
     }
 
-    /** Removes and returns the next prompt to resample. */
     Optional<ResampleRequest> takeResample() {
         return Optional.ofNullable(resample.poll());
     }
@@ -160,7 +156,7 @@ final class ReleasedSamples {
     }
 
     /** Marks a group whose samples in flight are to be released again. */
-    void becomesDue(String groupId) {
+    void markDue(String groupId) {
         due.add(groupId);
     }
 
@@ -177,7 +173,6 @@ final class ReleasedSamples {
         return Optional.empty();
     }
 
-    /** Records another release of a group under its name. */
     void releasedAgain(AdmittedGroup group, long atMs) {
         releasedAgain += group.underWay().cardinality();
         group.releasedAgain(atMs);
@@ -230,7 +225,6 @@ final class ReleasedSamples {
         return true;
     }
 
-    /** Puts the samples of a redriven request in flight again. */
     void requestRedriven(String groupId) {
         AdmittedGroup group = groups.get(groupId);
         if (group == null || group.refused().isEmpty()) {
@@ -252,7 +246,6 @@ final class ReleasedSamples {
         hasChanged(group);
     }
 
-    /** Records the samples of a batch. */
     void batched(SampleEvent.Batched batch) {
         if (!waiting.takes(batch.batchId())) {
             unknown++; // a copy, or a batch far ahead that nobody made
@@ -284,7 +277,6 @@ final class ReleasedSamples {
         settleBatches();
     }
 
-    /** Batches up to this one are consumed, as the newest manifest says. */
     void consumedThrough(long batchId) {
         waiting.consumedThrough(batchId);
         settleBatches();
@@ -342,7 +334,6 @@ final class ReleasedSamples {
         return !changed.isEmpty();
     }
 
-    /** Records a request's place on the log. */
     void placed(String groupId, int partition, long offset) {
         AdmittedGroup group = groups.get(groupId);
         if (group != null) {
@@ -351,7 +342,6 @@ final class ReleasedSamples {
         }
     }
 
-    /** A group by name. */
     Optional<AdmittedGroup> underWay(String groupId) {
         return Optional.ofNullable(groups.get(groupId))
                 .filter(group -> !group.underWay().isEmpty());
@@ -418,7 +408,6 @@ final class ReleasedSamples {
         private record WaitingBatch(long offset, Set<SampleName> samples) {}
 
         private final TreeMap<Long, WaitingBatch> waiting = new TreeMap<>();
-        /** Samples of batches that wait. */
         private final Set<SampleName> batched = new HashSet<>();
 
         private final TreeSet<Long> starved = new TreeSet<>();
@@ -435,7 +424,6 @@ final class ReleasedSamples {
             this.starved.addAll(starved);
         }
 
-        /** Whether a sample is in a batch that waits. */
         boolean has(SampleName sample) {
             return batched.contains(sample);
         }
@@ -468,7 +456,6 @@ final class ReleasedSamples {
             }
         }
 
-        /** Batches up to this one are consumed, as the newest manifest says. */
         void consumedThrough(long batchId) {
             consumedThrough = Math.max(consumedThrough, batchId);
         }
@@ -485,7 +472,6 @@ final class ReleasedSamples {
             }
         }
 
-        /** The last batch whose samples are settled. */
         long settledThrough() {
             return settledThrough;
         }

@@ -8,15 +8,12 @@ import java.util.regex.Pattern;
  * A request's name, which is its group's id: {@code epoch-ordinal}, or {@code epoch-ordinal-again-prompt-attempt} where a
  * prompt is released once more.
  *
- * @param epoch of the run
- * @param ordinal position of the request in the run
  * @param prompt which of the task's prompts it asks for; the ordinal, unless it was released before
  * @param attempt how often the prompt was released before
  */
 record RequestName(int epoch, long ordinal, long prompt, int attempt) {
     private static final Pattern TEXT = Pattern.compile("(\\d{1,9})-(\\d{1,18})(?:-again-(\\d{1,18})-(\\d{1,9}))?");
 
-    /** The first request for a prompt. */
     static RequestName first(int epoch, long ordinal) {
         return new RequestName(epoch, ordinal, ordinal, 0);
     }

@@ -7,7 +7,6 @@ import java.util.regex.Pattern;
 /**
  * A prompt that is to be released once more, because its samples were rewarded alike, or too little.
  *
- * @param prompt which of the task's prompts
  * @param attempt how often it will have been released before, at least 1
  */
 record ResampleRequest(long prompt, int attempt) {

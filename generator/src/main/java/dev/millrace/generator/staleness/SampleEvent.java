@@ -6,18 +6,10 @@ import java.util.List;
 /** What a record of the log says about samples that admission may have released. */
 sealed interface SampleEvent {
 
-    /**
-     * A sample left without reaching a batch.
-     *
-     * @param reason as the outcome has it
-     */
+    /** A sample left without reaching a batch. */
     record Left(SampleName sample, String reason) implements SampleEvent {}
 
-    /**
-     * A record of a sample was refused.
-     *
-     * @param reason why, with the sentence
-     */
+    /** A record of a sample was refused. */
     record Refused(SampleName sample, String reason) implements SampleEvent {}
 
     /** A record of a sample was refused because its generator is in quarantine: somebody else is to sample it. */
@@ -35,7 +27,6 @@ sealed interface SampleEvent {
     /**
      * Samples reached a batch.
      *
-     * @param offset where the batch lies
      * @param hard prompts that are to be released once more when the batch is consumed
      */
     record Batched(long batchId, long offset, List<SampleName> samples, List<ResampleRequest> hard)

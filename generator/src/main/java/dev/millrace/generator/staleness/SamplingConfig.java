@@ -30,7 +30,7 @@ public record SamplingConfig(
             throw new IllegalArgumentException("temperature must be finite and above 0: " + temperature);
         }
         if (topK < 0) {
-            throw new IllegalArgumentException("top_k must be at least 0, and 0 keeps all: " + topK);
+            throw new IllegalArgumentException("top_k must be at least 0, where 0 keeps all: " + topK);
         }
         if (!((float) topP > 0 && topP <= 1)) {
             throw new IllegalArgumentException("top_p must be above 0 and at most 1: " + topP);
@@ -40,12 +40,12 @@ public record SamplingConfig(
         }
         if (maxTokens < 0) {
             throw new IllegalArgumentException(
-                    "max_tokens must be at least 0, and 0 is what the task can use: " + maxTokens);
+                    "max_tokens must be at least 0, where 0 is the task's need: " + maxTokens);
         }
         if (keepSamplingMask && topK == 0 && (float) topP == 1f && (float) minP == 0f) {
             throw new IllegalArgumentException("keep_sampling_mask must be false with top_k=0, top_p=" + topP
-                    + " and min_p=" + minP + ", which leave"
-                    + " out no token: there is no mask to keep; set one of these, or leave it out: true");
+                    + " and min_p=" + minP + ", which exclude no token: there is no mask to keep; set one of these,"
+                    + " or leave it out: true");
         }
         if (topLogProbs < 0) {
             throw new IllegalArgumentException("top_log_probs must be at least 0, and 0 records none: " + topLogProbs);
@@ -57,14 +57,12 @@ public record SamplingConfig(
         boolean cuts = topK > 0 || (float) topP < 1f || (float) minP > 0f;
         return cuts && !keepSamplingMask
                 ? Optional.of("top_k=" + topK + ", top_p=" + topP + " and min_p=" + minP
-                        + " leave out tokens, and keep_sampling_mask is false:"
-                        + " policies are compared over the whole vocabulary, by log-probs before truncation, which are not"
-                        + " those of the distribution that was sampled from; keep_sampling_mask=true compares them over"
-                        + " the tokens that were left")
+                        + " truncate the vocabulary, and keep_sampling_mask is false: policies are compared over"
+                        + " the whole vocabulary by log-probs before truncation, not those of the sampled"
+                        + " distribution; keep_sampling_mask=true compares them over the kept tokens")
                 : Optional.empty();
     }
 
-    /** The same with other draws. */
     public SamplingConfig withSeed(long newSeed) {
         return new SamplingConfig(temperature, topK, topP, minP, maxTokens, newSeed, keepSamplingMask, topLogProbs);
     }

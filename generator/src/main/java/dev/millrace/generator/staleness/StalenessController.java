@@ -255,9 +255,10 @@ public final class StalenessController implements AutoCloseable {
         alikeSinceVersion++;
         if (alikeSinceVersion > (long) config.zeroVarianceLimitBatches() * config.batchSequences()) {
             throw new IllegalStateException(
-                    alikeSinceVersion + " samples left because their groups were rewarded alike while no"
-                            + " new policy version appeared, more than the " + config.zeroVarianceLimitBatches()
-                            + " batches of zero_variance_limit_batches; the policy learns nothing from these prompts any more: end the run,"
+                    alikeSinceVersion + " samples were dropped because their groups had equal rewards while no new"
+                            + " policy version appeared, more than the " + config.zeroVarianceLimitBatches()
+                            + " batches of zero_variance_limit_batches; the policy learns nothing from these"
+                            + " prompts: end the run,"
                             + " change the task, or set topology.groups.zero_variance=keep");
         }
         if (left.reason().equals(RESAMPLE)) {
@@ -382,25 +383,24 @@ public final class StalenessController implements AutoCloseable {
                 isPaused = true;
                 pausedAt = System.nanoTime();
                 LOG.warn(
-                        "{} samples were refused, ended unfinished or left with a batch that failed while no new policy version appeared, more than the"
-                                + " dead_letter_limit_batches: no prompts are released but one batch every {} s, until a version"
-                                + " appears; millrace dead-letters list and millrace trace say what is wrong; the last is {}",
+                        "{} samples were refused, unfinished or dropped with a failed batch while no new policy"
+                                + " version appeared, more than the dead_letter_limit_batches: releases one batch"
+                                + " of prompts every {} s until a version appears; see millrace dead-letters list"
+                                + " and millrace trace; the last is {}",
                         sinceVersion,
                         TRY_AGAIN.toSeconds(),
                         reason);
             }
         }
 
-        /** A new version has appeared. */
         void progress() {
             if (isPaused) {
-                LOG.info("a new policy version has appeared: prompts are released as before");
+                LOG.info("a new policy version appeared: releases prompts as before");
             }
             sinceVersion = 0;
             isPaused = false;
         }
 
-        /** Whether prompts may be released now. */
         boolean mayRelease(long nowNanos) {
             if (isPaused && nowNanos - pausedAt > TRY_AGAIN.toNanos()) {
                 isPaused = false;
@@ -425,8 +425,8 @@ public final class StalenessController implements AutoCloseable {
         private volatile int inQuarantine;
 
         AdmissionMeters(MeterRegistry meters) {
-            gauge(meters, "released.samples", "samples asked for, lost ones included", AdmissionCounts::getReleased);
-            gauge(meters, "lost.samples", "samples that left without reaching a batch", AdmissionCounts::getLost);
+            gauge(meters, "released.samples", "samples released, lost ones included", AdmissionCounts::getReleased);
+            gauge(meters, "lost.samples", "samples dropped before a batch", AdmissionCounts::getLost);
             gauge(
                     meters,
                     "settled.samples",
@@ -435,7 +435,7 @@ public final class StalenessController implements AutoCloseable {
             gauge(
                     meters,
                     "unknown.records",
-                    "records about a sample that was never released, or that was settled before",
+                    "records about a sample that was never released or already settled",
                     AdmissionCounts::getUnknown);
             Gauge.builder("millrace.admission.under.way.samples", this, shown -> shown.underWay)
                     .description("samples that were released and not settled")
@@ -446,13 +446,13 @@ public final class StalenessController implements AutoCloseable {
                     "samples that were released again under the same name",
                     AdmissionCounts::getReleasedAgain);
             Gauge.builder("millrace.admission.quarantined.generators", this, shown -> shown.inQuarantine)
-                    .description("generators whose records are refused until somebody lifts that")
+                    .description("generators in quarantine")
                     .register(meters);
             this.resampled = Counter.builder("millrace.admission.resampled")
-                    .description("prompts released once more because their samples were rewarded alike")
+                    .description("prompts resampled because their samples had equal rewards")
                     .register(meters);
             this.lostOnLog = Counter.builder("millrace.admission.lost.on.log")
-                    .description("samples released again because the log has nothing of them any more")
+                    .description("samples released again because the log lost them")
                     .register(meters);
         }
 
@@ -463,14 +463,12 @@ public final class StalenessController implements AutoCloseable {
                     .register(meters);
         }
 
-        /** The current value. */
         void show(ReleasedSamples samples, int generatorsInQuarantine) {
             counts = samples.counts(Map.of());
             underWay = samples.underWay();
             inQuarantine = generatorsInQuarantine;
         }
 
-        /** Counts a resampled prompt. */
         void resampled() {
             resampled.increment();
         }
@@ -505,7 +503,6 @@ public final class StalenessController implements AutoCloseable {
             this.groupSize = groupSize;
         }
 
-        /** Samples that may be in flight. */
         long room() {
             return roomSamples;
         }
@@ -574,7 +571,7 @@ public final class StalenessController implements AutoCloseable {
                         : ofStep(steps.deserialize(record.topic(), record.value()));
             } catch (MalformedRecordException e) {
                 LOG.warn(
-                        "not counted, because it cannot be read: {}-{}@{}: {}",
+                        "skipped unreadable record {}-{}@{}: {}",
                         record.topic(),
                         record.partition(),
                         record.offset(),
@@ -667,7 +664,6 @@ public final class StalenessController implements AutoCloseable {
          * A generator that sent a refused rollout.
          *
          * @param of records that it sent since its previous refused one
-         * @param reason code and message
          */
         record Blame(String generatorId, long of, String reason) {}
 
@@ -731,7 +727,6 @@ public final class StalenessController implements AutoCloseable {
             }
         }
 
-        /** Reason code and message of a dead letter. */
         private static String reasonOf(ConsumerRecord<byte[], byte[]> record) {
             return DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.REASON) + ": "
                     + DeadLetterHeaders.text(record.headers(), DeadLetterHeaders.MESSAGE);

@@ -44,9 +44,9 @@ public record StalenessControllerConfig(
             throw new IllegalArgumentException("resample_below must be finite and at least 0: " + resampleBelow);
         }
         if (resampleBelow > 0 && maxResamples == 0) {
-            throw new IllegalArgumentException(
-                    "resample_below is " + resampleBelow
-                            + " and max_resamples is 0, so no prompt is released once more; raise the latter, or set the former to 0");
+            throw new IllegalArgumentException("resample_below is " + resampleBelow
+                    + " and max_resamples is 0, so no prompt is resampled; raise the latter, or set the"
+                    + " former to 0");
         }
         atLeast(1, "zero_variance_limit_batches", zeroVarianceLimitBatches);
         atLeast(0, "release_again_after_ms", releaseAgainAfterMs);

@@ -47,7 +47,7 @@ class EnvironmentsTest {
         assertThatThrownBy(() -> Environments.builtIn().named("gues"))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("unknown environment: 'gues'; did you mean guess? Known are fixed-answer, guess"
-                        + "; a plug-in's is named in environments, or comes with its task");
+                        + "; name a plug-in's environment in environments, or in its task");
     }
 
     @Test

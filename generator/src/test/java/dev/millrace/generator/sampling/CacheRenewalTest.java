@@ -188,7 +188,7 @@ class CacheRenewalTest {
                 batcher.renew(versions.get(1), 1);
             }
             batcher.revoke(Set.of(new TopicPartition("prompts", 0)));
-            next.goOnWith(1);
+            next.continueWith(1);
             batcher.add(next); // into the same slot
             while (batcher.active() > 0) {
                 batcher.renew(versions.get(1), 1);
@@ -231,7 +231,7 @@ class CacheRenewalTest {
 
     private static void add(ContinuousBatcher batcher, List<RunningSequence> sequences) {
         sequences.forEach(sequence -> {
-            sequence.goOnWith(0);
+            sequence.continueWith(0);
             batcher.add(sequence);
         });
     }

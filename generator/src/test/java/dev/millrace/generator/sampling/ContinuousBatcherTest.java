@@ -294,7 +294,7 @@ class ContinuousBatcherTest {
                 .build();
         RunningSequence sequence =
                 new RunningSequence(Requests.accepted(request, prompt, new UntilEnd()), 0, SHAPE.vocabSize(), 0);
-        sequence.goOnWith(version);
+        sequence.continueWith(version);
         batcher.add(sequence);
         return sequence;
     }

@@ -34,7 +34,7 @@ class PromptCheckTest {
             16,
             12,
             sampling -> Optional.empty(),
-            "of the answers that agents ask for no routing is recorded");
+            "the gateway records no routing");
 
     @Test
     void shouldAcceptWhatAdmissionReleases() {
@@ -82,7 +82,7 @@ class PromptCheckTest {
         refuses(
                 RefusalReason.SAMPLING,
                 "sampling.record_routing",
-                "record_routing must be false, since of the answers that agents ask for no routing is recorded: true",
+                "record_routing must be false, since the gateway records no routing: true",
                 r -> r.setSampling(new SamplingParameters(1.0, 0, 1.0, 5, 77L, false, 0, 0.0, true)));
         refuses(
                 RefusalReason.CAPACITY,

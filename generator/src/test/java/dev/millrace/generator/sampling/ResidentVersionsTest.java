@@ -157,7 +157,7 @@ class ResidentVersionsTest {
             for (int call = 0; call < 6; call++) {
                 pool.advance(versions.get(0), 0, sequence -> {});
             }
-            assertThat(pool.goOnWith(1)).as("in parallel to sampling").isTrue();
+            assertThat(pool.continueWith(1)).as("in parallel to sampling").isTrue();
             pool.renew(versions.get(1), 1);
             assertThat(threadsOf(config).stream().filter(each -> each.getName().startsWith("renewal")))
                     .isNotEmpty();
@@ -176,7 +176,7 @@ class ResidentVersionsTest {
             for (int call = 0; call < 6; call++) {
                 pool.advance(versions.get(0), 0, sequence -> {});
             }
-            assertThat(pool.goOnWith(1)).isTrue();
+            assertThat(pool.continueWith(1)).isTrue();
             pool.renew(Weights.random(other, 1), 1);
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> {

@@ -121,14 +121,11 @@ class RunningSequenceTest {
         tokens.sampled(Symbols.digit(1), -1f, -1f, 0);
         tokens.sampled(Symbols.digit(2), -1f, -1f, 0);
         assertFailed(
-                tokens,
-                "its reward: there are 1 rewards for the 2 tokens of the response; give one to each, or none at all");
+                tokens, "its reward: there are 1 rewards for the 2 tokens of the response; give one to each, or none");
         RunningSequence turns =
                 sequence(rewarding(new VerifiedReward(1, Map.of()).withTurnRewards(List.of(1.0, 2.0))), "", 1);
         turns.sampled(Symbols.digit(1), -1f, -1f, 0);
-        assertFailed(
-                turns,
-                "its reward: there are 2 rewards for the 1 turns of the policy; give one to each, or none at all");
+        assertFailed(turns, "its reward: there are 2 rewards for the 1 turns of the policy; give one to each, or none");
         assertThatThrownBy(() -> new VerifiedReward(1, Map.of()).withTurnRewards(List.of(0.0, 1e40)))
                 .hasMessage("the reward of a turn must be finite: 1.0E40 at turn 1");
     }
@@ -181,7 +178,7 @@ class RunningSequenceTest {
         RunningSequence over = sequence(opening(response -> StepResult.END), "", 4);
         over.stepEnvironment();
         over.sampled(Symbols.digit(1), -1f, -1f, 3);
-        assertFailed(over, "environment saying: the episode was over before the policy wrote a token");
+        assertFailed(over, "environment saying: the episode ended before the policy wrote a token");
         RunningSequence full = sequence(opening(response -> StepResult.insert(3, 4)), "", 2);
         full.stepEnvironment();
         full.sampled(Symbols.digit(1), -1f, -1f, 3);

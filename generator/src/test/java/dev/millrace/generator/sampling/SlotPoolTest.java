@@ -108,8 +108,7 @@ class SlotPoolTest {
     void shouldRefuseMoreThreadsThanSlots() {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> config(3, 5))
-                .withMessage(
-                        "threads must be at most half of slots=5, since each has two slots of its own at least: 3");
+                .withMessage("threads must be at most half of slots=5, since each needs at least two slots: 3");
     }
 
     /** Three samples of each of twelve prompts. */

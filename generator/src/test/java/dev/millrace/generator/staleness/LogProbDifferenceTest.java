@@ -53,7 +53,7 @@ class LogProbDifferenceTest {
         assertThat(difference.isEnough()).isTrue();
         assertThat(difference.tooMuch())
                 .contains(
-                        "its log-probs differ by 3.000 nats in the mean from those of the versions that it names, in 7 of 7 lots of"
+                        "its log-probs differ by 3.000 nats on average from those of the versions it names, in 7 of 7 lots of"
                                 + " 56 tokens in all, and may by 0.3");
     }
 
@@ -100,7 +100,7 @@ class LogProbDifferenceTest {
         double[] sure = scored(-0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.93);
         assertThat(of(compared(sure, 0, 0, 0, 0, 0, 0, 0, 0)).tooMuch()) // 1 over 8; 0.8656 against 0.7406
                 .contains(
-                        "its log-probs differ by 0.125 nats in the mean from those of the versions that it names, in 7"
+                        "its log-probs differ by 0.125 nats on average from those of the versions it names, in 7"
                                 + " of 7 lots of 56 tokens in all, and may by 0.100 where they say as little of the tokens as a constant");
         assertThat(of(compared(sure, -0.93, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01, -0.01))
                         .tooMuch())
@@ -132,7 +132,7 @@ class LogProbDifferenceTest {
     @Test
     void shouldRefuseBoundsThatAreNone() {
         assertThatThrownBy(() -> new QuarantineConfig(64, 256, 0.5, Double.NaN, 4))
-                .hasMessage("max_difference must be finite and at least 0, and 0 compares no log-probs: NaN");
+                .hasMessage("max_difference must be finite and at least 0, where 0 compares no log-probs: NaN");
         assertThatThrownBy(() -> new QuarantineConfig(64, 256, 0.5, 0.3, 0))
                 .hasMessage("difference_tokens must be at least 1: 0");
     }

@@ -71,7 +71,7 @@ class RefusedRecordsTest {
     @Test
     void shouldRefuseBoundsThatCannotBe() {
         assertThatThrownBy(() -> new QuarantineConfig(-1, 256, 0.5, 0.3, 4096))
-                .hasMessage("refused_records must be at least 0, and 0 puts no generator into quarantine: -1");
+                .hasMessage("refused_records must be at least 0, where 0 disables quarantine: -1");
         assertThatThrownBy(() -> new QuarantineConfig(64, 0, 0.5, 0.3, 4096))
                 .hasMessageContaining("window_records must be 1 to");
         assertThatThrownBy(() -> new QuarantineConfig(64, 256, Double.NaN, 0.3, 4096))

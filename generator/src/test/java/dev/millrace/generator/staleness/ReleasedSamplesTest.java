@@ -151,7 +151,7 @@ class ReleasedSamplesTest {
         assertThat(samples.quarantined(sample(0, 2))).isTrue();
         assertThat(samples.takeDue()).isEmpty();
         assertThat(samples.wasQuarantined("0-0")).isTrue();
-        samples.becomesDue("0-0");
+        samples.markDue("0-0");
         samples.releasedAgain(samples.takeDue().orElseThrow(), 3);
         assertThat(samples.wasQuarantined("0-0")).isFalse();
         assertThat(samples.underWay()).isEqualTo(3);

@@ -117,7 +117,7 @@ class ReleasedSamplesTwinTest {
                     }
                     case 7 -> { // released again, which settles nothing
                         real.quarantined(name);
-                        real.becomesDue(name.groupId());
+                        real.markDue(name.groupId());
                         Optional<AdmittedGroup> due = real.takeDue();
                         if (due.isPresent()) {
                             real.releasedAgain(due.get(), 2);

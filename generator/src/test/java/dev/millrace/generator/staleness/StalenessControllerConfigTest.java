@@ -23,9 +23,8 @@ class StalenessControllerConfigTest {
                 .hasMessage("eta must be at least 0: -1");
         assertThatThrownBy(() -> new StalenessControllerConfig(
                         1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 0, 0.5, 32, QuarantineConfig.defaults(), 0))
-                .hasMessage(
-                        "resample_below is 0.5 and max_resamples is 0, so no prompt is released once more; raise the"
-                                + " latter, or set the former to 0");
+                .hasMessage("resample_below is 0.5 and max_resamples is 0, so no prompt is resampled; raise the"
+                        + " latter, or set the former to 0");
         assertThatThrownBy(() -> new StalenessControllerConfig(
                         1, 8, 8, 1, SamplingConfig.defaults(), 0, 4, 1, -1, 32, QuarantineConfig.defaults(), 0))
                 .hasMessage("resample_below must be finite and at least 0: -1.0");
@@ -40,9 +39,8 @@ class StalenessControllerConfigTest {
         assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, -5, 1, false, 0))
                 .hasMessageStartingWith("max_tokens must be at least 0");
         assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, 0, 1, true, 0))
-                .hasMessage(
-                        "keep_sampling_mask must be false with top_k=0, top_p=1.0 and min_p=0.0, which leave out no token:"
-                                + " there is no mask to keep; set one of these, or leave it out: true");
+                .hasMessage("keep_sampling_mask must be false with top_k=0, top_p=1.0 and min_p=0.0, which exclude no"
+                        + " token: there is no mask to keep; set one of these, or leave it out: true");
         assertThatThrownBy(() -> new SamplingConfig(1, 0, 1, 0.0, 0, 1, false, -1))
                 .hasMessage("top_log_probs must be at least 0, and 0 records none: -1");
     }
@@ -52,7 +50,7 @@ class StalenessControllerConfigTest {
         assertThat(new SamplingConfig(1, 5, 0.9, 0.0, 0, 1, false, 0).notice())
                 .hasValueSatisfying(notice -> assertThat(notice)
                         .startsWith(
-                                "top_k=5, top_p=0.9 and min_p=0.0 leave out tokens, and keep_sampling_mask is false")
+                                "top_k=5, top_p=0.9 and min_p=0.0 truncate the vocabulary, and keep_sampling_mask is false")
                         .contains("over the whole vocabulary"));
         assertThat(new SamplingConfig(1, 5, 0.9, 0.0, 0, 1, true, 0).notice()).isEmpty();
         assertThat(new SamplingConfig(1, 0, 1, 0.05, 0, 1, false, 0).notice()).isPresent();

@@ -171,7 +171,7 @@ class StalenessControllerIT {
             assertReleased(6);
             rewardedAlike("0-5-again-0-1"); // 17 samples without a new version: more than two batches of 8
             assertThat(role.awaitEnd())
-                    .hasMessageContaining("17 samples left because their groups were rewarded alike")
+                    .hasMessageContaining("17 samples were dropped because their groups had equal rewards")
                     .hasMessageContaining("zero_variance_limit_batches");
         }
     }
@@ -277,7 +277,7 @@ class StalenessControllerIT {
             }
             assertThat(one.awaitEnd())
                     .isInstanceOf(TakenOverException.class)
-                    .hasMessageContaining("admission-0: somebody newer has taken over");
+                    .hasMessageContaining("admission-0: fenced by");
             two.stop();
         }
     }
@@ -390,7 +390,7 @@ class StalenessControllerIT {
             RunningRole role = new RunningRole("admission", admission::run, admission::stop);
             awaitGauge(restarted, "quarantined.generators", 1);
             awaitAlarm("quarantine");
-            assertThat(run.connection().alarms().standing("quarantine")).isEqualTo(1);
+            assertThat(run.connection().alarms().active("quarantine")).isEqualTo(1);
             assertThat(Quarantines.lift(run.connection(), "sick")).isTrue();
             awaitGauge(restarted, "quarantined.generators", 0);
             awaitNoAlarm("quarantine");
@@ -427,7 +427,7 @@ class StalenessControllerIT {
             awaitGauge(meters, "released.again.samples", 4); // all that is under way of the request
             assertThat(meters.get("millrace.admission.lost.on.log").counter().count())
                     .isEqualTo(2);
-            assertThat(run.connection().alarms().standing("samples-lost")).isZero();
+            assertThat(run.connection().alarms().active("samples-lost")).isZero();
 
             List<ConsumerRecord<byte[], byte[]>> all = run.await(prompts, found -> found.size() >= 3);
             run.answered(all); // and is lost again
@@ -436,12 +436,12 @@ class StalenessControllerIT {
             assertThat(alarm.subject()).isEqualTo(prompts + "-" + elsewhere.partition());
             assertThat(alarm.sentence())
                     .startsWith("samples of the request at offset ")
-                    .contains("not for the first time");
+                    .contains("the log lost them again");
             assertThat(alarm.remedy()).startsWith("millrace repair --bootstrap-servers ");
 
             Alarm overdue = awaitAlarm("samples-overdue"); // of 0-1 all is there, and nothing comes of it
             assertThat(overdue.subject()).isEqualTo(rollouts);
-            assertThat(overdue.sentence()).startsWith("1 group, such as 0-1, under way for three times ");
+            assertThat(overdue.sentence()).startsWith("1 group, such as 0-1, in flight for three times ");
             assertThat(overdue.remedy()).startsWith("millrace rollback --to-version 0 --bootstrap-servers ");
 
             outcome("0-0/3", "duplicate"); // of two that came after all
@@ -513,18 +513,18 @@ class StalenessControllerIT {
     }
 
     private Alarm awaitAlarm(String name) {
-        Awaited.until("the alarm " + name, () -> standing(name).isPresent());
-        return standing(name).orElseThrow();
+        Awaited.until("the alarm " + name, () -> active(name).isPresent());
+        return active(name).orElseThrow();
     }
 
-    private Optional<Alarm> standing(String name) {
-        return run.connection().alarms().standing().stream()
+    private Optional<Alarm> active(String name) {
+        return run.connection().alarms().active().stream()
                 .filter(alarm -> alarm.name().equals(name))
                 .findFirst();
     }
 
     private void awaitNoAlarm(String name) {
-        Awaited.until("no alarm " + name, () -> run.connection().alarms().standing(name) == 0);
+        Awaited.until("no alarm " + name, () -> run.connection().alarms().active(name) == 0);
     }
 
     private Quarantine awaitQuarantine(String generatorId) {

@@ -125,7 +125,6 @@ public final class BrokerCluster implements AutoCloseable {
     /**
      * Starts a node that is down on its directory and ports, and returns when it serves. Not while another is started.
      *
-     * @param node by node id less one
      * @throws IllegalStateException if it is there still
      * @throws BrokerException if it does not come up in time
      */
@@ -136,7 +135,6 @@ public final class BrokerCluster implements AutoCloseable {
         brokers.set(node, nodes.get(node).start());
     }
 
-    /** Where a node keeps its data. */
     public Path directory(int node) {
         return nodes.get(node).directory();
     }

@@ -41,10 +41,9 @@ public record BrokerConfig(
     }
 
     public static BrokerConfig defaults() {
-        return new BrokerConfig(0, 16 << 20, 128L << 20, 60_000, 20_000, Durability.VERSIONS);
+        return new BrokerConfig(0, 16 << 20, 128L << 20, 180_000, 20_000, Durability.VERSIONS);
     }
 
-    /** The same on another port. */
     public BrokerConfig withPort(int otherPort) {
         return new BrokerConfig(otherPort, maxRecordBytes, minFreeBytes, startTimeoutMs, stopTimeoutMs, durability);
     }

@@ -55,7 +55,6 @@ public final class BrokerProcess implements AutoCloseable {
     /**
      * Starts the process and returns when the broker in it serves.
      *
-     * @param directory for the broker's data
      * @param javaOptions options of its JVM, such as its heap
      * @throws BrokerException if it does not come up in time, with the child's reason
      */
@@ -103,7 +102,6 @@ public final class BrokerProcess implements AutoCloseable {
         return Integer.parseInt(bootstrapServers.substring(bootstrapServers.lastIndexOf(':') + 1));
     }
 
-    /** The operating system's number of the process. */
     public long pid() {
         return process.pid();
     }

@@ -236,7 +236,6 @@ public final class EmbeddedBroker implements AutoCloseable {
         return broker.transactionCoordinator().handleDescribeTransactions(transactionalId);
     }
 
-    /** Where its data is. */
     public Path directory() {
         return directory;
     }
@@ -338,7 +337,6 @@ public final class EmbeddedBroker implements AutoCloseable {
             return !thread.isAlive();
         }
 
-        /** What the work threw, if it did. */
         Optional<Throwable> failure() {
             return Optional.ofNullable(failure.get());
         }

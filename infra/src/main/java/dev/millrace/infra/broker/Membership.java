@@ -5,13 +5,7 @@ import java.util.List;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.Uuid;
 
-/**
- * Cluster and node id of a broker. Every node is broker and controller, with a vote.
- *
- * @param nodeId  of this node, one of the voters'
- * @param clusterId the same for all nodes
- * @param voters  all nodes, this one included
- */
+/** Cluster and node id of a broker. Every node is broker and controller, with a vote. */
 record Membership(int nodeId, String clusterId, List<Voter> voters) {
     private static final int MOST_COPIES = 3;
 
@@ -19,7 +13,6 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
      * A node as the others know it.
      *
      * @param controllerPort on the loopback address
-     * @param directoryId of its data
      */
     record Voter(int nodeId, int controllerPort, String directoryId) {
         @Override
@@ -37,7 +30,6 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
         voters = List.copyOf(voters);
     }
 
-    /** A cluster of one. */
     static Membership alone(int controllerPort) {
         return new Membership(
                 1,
@@ -75,7 +67,6 @@ record Membership(int nodeId, String clusterId, List<Voter> voters) {
         return voters.stream().map(Voter::toString).collect(Collectors.joining(","));
     }
 
-    /** Where controllers are found. */
     String controllers() {
         return voters.stream()
                 .map(voter -> "127.0.0.1:" + voter.controllerPort())

@@ -32,7 +32,6 @@ final class AlternativeReplay {
     private final Alternative alternative;
     private final Optional<RebuiltMemory> memory;
 
-    /** @param ofRun the run's own */
     AlternativeReplay(Alternative alternative, Alternative ofRun) {
         this.alternative = alternative;
         this.memory = RebuiltMemory.of(alternative.algorithm(), ofRun.algorithm(), !alternative.isRewarded());

@@ -148,7 +148,7 @@ public final class AsRecorded {
 
     private static <A> Taken<A> nothingIsTold(TaskEvent.Told told) {
         throw new TaskReplay.UnprovableReplayException(
-                "a header tells of input " + told.input() + ", which the join does not have");
+                "a header names input " + told.input() + ", which the join does not have");
     }
 
     private static Taken<AssemblyArrival> told(TaskEvent.Told told) {
@@ -248,7 +248,7 @@ public final class AsRecorded {
                     throw new UnprovableReplayException(
                             "the log no longer holds the first " + lost + " records of " + source
                                     + (beginning == 0 ? "" : " since the epoch began at offset " + beginning)
-                                    + "; a run can be replayed as recorded only from its beginning");
+                                    + "; a run can be replayed as recorded only from its first record");
                 }
                 readers.put(input.number(), new InputReader<>(run, input, source, comparison, progress));
             }
@@ -261,7 +261,7 @@ public final class AsRecorded {
                         "record number " + number,
                         "",
                         "none; the next is number " + output.seen().number() + " at " + output.place(),
-                        "not looked for it"));
+                        "did not search for it"));
             }
             current = output;
             output.seen().settings().forEach(each -> recorded.put(each.fingerprint(), each));
@@ -282,8 +282,9 @@ public final class AsRecorded {
                 for (long i = 1; i <= arrivals.count(); i++) {
                     isLastEvent = isLast && i == arrivals.count();
                     Taken<A> next = reader.next()
-                            .orElseThrow(() -> new UnprovableReplayException(reader.partition() + " ends before what "
-                                    + described(current) + " was made of: it was made when offset "
+                            .orElseThrow(() -> new UnprovableReplayException(reader.partition() + " ends before the"
+                                    + " inputs of "
+                                    + described(current) + ": it was written after offset "
                                     + (current.seen().positions().get(arrivals.input()) - 1) + " had been read"));
                     take(next, isLastEvent ? arrivals.input() : -1);
                 }
@@ -299,16 +300,16 @@ public final class AsRecorded {
             } else if (event instanceof TaskEvent.BeganAgain) {
                 begin();
             } else {
-                throw new UnprovableReplayException("so much happened before " + described(current)
-                        + " without a record being made that its header could not hold it");
+                throw new UnprovableReplayException("too many events happened before " + described(current)
+                        + " without a record that the header overflowed");
             }
         }
 
         private InputReader<A> reader(int input) {
             InputReader<A> reader = readers.get(input);
             if (reader == null) {
-                throw new UnprovableReplayException(described(current) + " was made when records of input " + input
-                        + " had been read, which by these settings nobody reads");
+                throw new UnprovableReplayException(described(current) + " was written after records of input " + input
+                        + " were read, which no task reads under these settings");
             }
             return reader;
         }
@@ -319,7 +320,7 @@ public final class AsRecorded {
                     || began.equals(tasks.settings().fingerprint())) {
                 return;
             }
-            String from = "from " + described(current) + " on, the run decided by other settings than these";
+            String from = "from " + described(current) + " on, the run used other settings than these";
             CanonicalSettings there = recorded.get(began);
             if (there == null) {
                 throw new UnprovableReplayException(from + " (their fingerprint is " + began + ", of these "
@@ -329,12 +330,12 @@ public final class AsRecorded {
             try {
                 differences = TopologySettings.FORMS.differences(there, tasks.settings());
             } catch (IllegalArgumentException e) {
-                throw new UnprovableReplayException("what the run decided by from " + described(current)
+                throw new UnprovableReplayException("the settings of the run from " + described(current)
                         + " on cannot be compared: " + e.getMessage());
             }
             if (!differences.isEmpty()) {
                 throw new UnprovableReplayException(
-                        from + ": " + settings(differences) + "; give the configuration that it ran with");
+                        from + ": " + settings(differences) + "; give the run's own configuration");
             }
         }
 
@@ -364,7 +365,7 @@ public final class AsRecorded {
                 if (next.arrival().offset() + 1 != position) {
                     throw new UnprovableReplayException("when " + described(current) + " was made, "
                             + reader(lastOfInput).partition()
-                            + " had been read up to offset " + (position - 1)
+                            + " was read up to offset " + (position - 1)
                             + "; counting its records leads to offset "
                             + next.arrival().offset() + ", so records are missing from it");
                 }
@@ -518,7 +519,7 @@ public final class AsRecorded {
 
             @Override
             public void init(StateStoreContext context, StateStore root) {
-                throw new IllegalStateException("a replay's store belongs to no stream engine");
+                throw new IllegalStateException("not supported in replay");
             }
 
             @Override

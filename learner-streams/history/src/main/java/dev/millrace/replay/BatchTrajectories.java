@@ -45,7 +45,7 @@ public final class BatchTrajectories {
                 throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of "
                         + entry.getRolloutId() + " at "
                         + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
-                        + (trajectory == null ? "the log no longer holds it" : "another lies there")
+                        + (trajectory == null ? "the log no longer has it" : "another lies there")
                         + "; choose a later range, or replay an archive that was exported in time");
             }
             trajectories.add(trajectory);

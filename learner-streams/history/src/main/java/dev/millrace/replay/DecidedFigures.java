@@ -11,11 +11,8 @@ import dev.millrace.corrections.stage.StageInput;
 /**
  * Result of applying corrections to one batch.
  *
- * @param tokens trainable, and masked of these
  * @param sequences with trainable tokens, and wholly masked of these
  * @param breakdown masked sequences and tokens by category
- * @param kept tokens that are trained on
- * @param counting of these, the tokens with a weight
  */
 public record DecidedFigures(
         MaskedShare tokens,
@@ -30,7 +27,6 @@ public record DecidedFigures(
      * Sample size and step; NaN without one.
      *
      * @param essRatio of raw sequence weights
-     * @param essRatioTruncated of truncated ones
      * @param scale factor on the learning rate
      * @param secondMoment of the log-ratio, before its mask
      */
@@ -82,7 +78,6 @@ public record DecidedFigures(
      * @param k1 mean of -log ratio
      * @param k3 mean of ratio - 1 - log ratio
      * @param chiSquare mean squared ratio minus 1
-     * @param changedWeights weights other than the ratio
      */
     public record KeptTokens(
             double k1, double k3, double chiSquare, double meanWeight, double maxWeight, long changedWeights) {

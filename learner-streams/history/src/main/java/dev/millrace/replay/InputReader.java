@@ -31,7 +31,6 @@ import org.apache.kafka.streams.processor.api.Record;
  */
 final class InputReader<A> implements AutoCloseable {
 
-    /** @param timestampMs event time */
     record Taken<A>(A arrival, long timestampMs) {}
 
     private final Input<A> input;
@@ -166,7 +165,6 @@ final class InputReader<A> implements AutoCloseable {
     /** Dead letters of one partition's records refused before the task, in order of position. Confined to one thread. */
     static final class DeadLetterReader implements AutoCloseable {
 
-        /** @param sourceOffset of the refused record */
         record Letter(ConsumerRecord<byte[], byte[]> record, long sourceOffset) {}
 
         private record Head(RecordCursor cursor, Letter letter) {}

@@ -51,8 +51,8 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
         this.folder = folder;
         List<String> names = alternatives.stream().map(KeptFiles::folderOf).toList();
         if (new HashSet<>(names).size() < names.size()) {
-            throw new ArchiveException("two alternatives would be kept in one folder: " + alternatives + " become "
-                    + names + "; give one of the files another name");
+            throw new ArchiveException("two alternatives map to one folder: " + alternatives + " become " + names
+                    + "; give one of the files another name");
         }
         try {
             for (String name : names) {
@@ -133,7 +133,8 @@ public final class KeptFiles implements KeptBatch.Keeper, AutoCloseable {
     }
 
     private ArchiveException unwritable(Exception e) {
-        return new ArchiveException("cannot keep what the alternatives decide in " + folder + ": " + e.getMessage(), e);
+        return new ArchiveException(
+                "cannot write the decisions of the alternatives to " + folder + ": " + e.getMessage(), e);
     }
 
     @Override

@@ -9,8 +9,6 @@ import java.util.TreeMap;
  * Masked tokens by lag, masked sequences by length and advantage sign. Class widths double: 0, 1, 2-3, 4-7, each named
  * by its least member.
  *
- * @param tokensByLag in versions
- * @param sequencesByLength in response tokens
  * @param sequencesBySign -1, 0, 1
  */
 public record MaskBreakdown(

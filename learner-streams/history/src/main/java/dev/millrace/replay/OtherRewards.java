@@ -19,7 +19,6 @@ public final class OtherRewards {
         this.verifier = verifier;
     }
 
-    /** @param changed with another reward */
     public record Comparison(long rollouts, long changed, double sumRecorded, double sumOther) {
         private Comparison plus(double recorded, double other) {
             return new Comparison(
@@ -53,8 +52,8 @@ public final class OtherRewards {
                         || credit.getGreedyReward() != null);
         return isFiner
                 ? Optional.of("rollout " + trajectory.getRolloutId()
-                        + " has rewards for its turns or tokens, or one of a greedy answer, and another verifier gives it one"
-                        + " number, which cannot take their place")
+                        + " has rewards for its turns or tokens, or one of a greedy answer, and another verifier"
+                        + " gives one number, which cannot replace them")
                 : Optional.empty();
     }
 

@@ -23,7 +23,6 @@ public final class RebuiltMemory {
      * Returns the empty memory before the first batch; empty if the advantage has no memory, or the batches recorded
      * its baselines.
      *
-     * @param ofRun the run's own algorithm
      * @param isAsRecorded whether rollouts and rewards are the recorded ones
      */
     public static Optional<RebuiltMemory> of(Algorithm algorithm, Algorithm ofRun, boolean isAsRecorded) {
@@ -40,9 +39,9 @@ public final class RebuiltMemory {
     public StageFacts next(LearnerBatch batch, StageFacts facts) {
         if (batch.getBatchId() != next) {
             throw new ArchiveException("advantage.kind=" + memory.kind()
-                    + " keeps baselines from batch to batch, which are rebuilt from the run's first batch on, and after "
+                    + " carries baselines over batches, which are rebuilt from the run's first batch on, and after "
                     + (next == 0 ? "none" : "batch " + (next - 1)) + " comes batch " + batch.getBatchId()
-                    + "; replay the whole run, or choose an advantage that keeps nothing, such as batch_mean");
+                    + "; replay the whole run, or choose an advantage without state, such as batch_mean");
         }
         StageFacts known = memory.before(facts);
         memory.after(batch.getBatchId(), facts);

@@ -44,7 +44,6 @@ final class RecordComparison {
     private final SchemaRegistry registry;
     private final Map<String, Class<? extends SpecificRecord>> types;
 
-    /** @param types value type by topic */
     RecordComparison(SchemaRegistry registry, Map<String, Class<? extends SpecificRecord>> types) {
         this.registry = registry;
         this.types = Map.copyOf(types);
@@ -84,8 +83,7 @@ final class RecordComparison {
                     return Optional.of(where);
                 }
             } catch (MalformedRecordException e) {
-                return Optional.of(new Where(
-                        "value", "something that is no " + type.getSimpleName(), "a " + type.getSimpleName()));
+                return Optional.of(new Where("value", "not a " + type.getSimpleName(), "a " + type.getSimpleName()));
             }
         }
         int at = value == null || replayed == null ? 0 : Arrays.mismatch(value, replayed);

@@ -11,7 +11,6 @@ import java.util.Optional;
  *
  * @param isAsRecorded the run's own corrections reproduce the batch
  * @param rescored empty without recomputed log-probs
- * @param figures per alternative
  * @param diagnoses per alternative, up to this step; empty if nothing was trainable
  * @param facts per alternative: the learner's for the run's own, decisions for others
  */
@@ -36,7 +35,6 @@ public record ReplayedStep(
     /**
      * The recorded batch.
      *
-     * @param version that it was assembled against
      * @param assembledAtMs Unix milliseconds
      * @param reward mean over sequences
      * @param stalenessMean recorded expectation in versions, over trainable tokens

@@ -34,7 +34,7 @@ public final class RewardTopic implements Verifier {
         String topic = isThere(run, name) || !isThere(run, prefixed) ? name : prefixed;
         List<TopicPartition> partitions = run.partitions(topic);
         if (partitions.isEmpty()) {
-            throw new ArchiveException("--rewards topic:" + name + " names a topic that is not there: neither " + name
+            throw new ArchiveException("--rewards topic:" + name + " names a topic that does not exist: neither " + name
                     + " nor " + prefixed + " is on the run's cluster or in its archive");
         }
         RewardTopic read = new RewardTopic(topic);
@@ -62,7 +62,7 @@ public final class RewardTopic implements Verifier {
             reward = deserializer.deserialize(record.topic(), record.value());
         } catch (MalformedRecordException e) {
             throw new ArchiveException(
-                    "--rewards topic:" + topic + " has what is no reward at partition " + record.partition()
+                    "--rewards topic:" + topic + " has a record that is not a reward at partition " + record.partition()
                             + ", offset " + record.offset() + ": " + e.getMessage(),
                     e);
         }
@@ -77,7 +77,7 @@ public final class RewardTopic implements Verifier {
         String lacking = reward == null
                 ? "no reward"
                 : reward.getUnavailable() != null
-                        ? "no reward, but why there is none (" + reward.getUnavailable() + "),"
+                        ? "no reward, unavailable (" + reward.getUnavailable() + "),"
                         : !Double.isFinite(reward.getReward()) ? "the reward " + reward.getReward() : "";
         if (reward == null || !lacking.isEmpty()) {
             throw new ArchiveException("--rewards topic:" + topic + " has " + lacking + " for rollout "

@@ -5,7 +5,6 @@ import dev.millrace.schemas.LearnerBatch;
 /**
  * Range of batches to replay; bounds are inclusive.
  *
- * @param fromVersion of assembly
  * @param fromMs time of assembly, Unix milliseconds
  * @param fromOffset on {@code batches}
  */

@@ -8,7 +8,6 @@ import java.util.Optional;
  *
  * @param task such as {@code join-3}
  * @param same records reproduced byte for byte, by topic
- * @param taken records taken in
  * @param beginnings starts on its stores; 1 without restart or move
  * @param difference the first one
  * @param gap missing part of the record that ended the replay

@@ -7,10 +7,7 @@ import java.util.Map;
 @FunctionalInterface
 public interface Verifier {
 
-    /**
-     * @param reward finite
-     * @param components by name
-     */
+    /** @param reward finite */
     record Verdict(double reward, Map<String, Double> components) {
         public Verdict {
             components = Map.copyOf(components);

@@ -128,7 +128,7 @@ public final class WhatIf {
         this.isLearnersDecision = isLearnersDecision;
         if (rescorer == null && alternatives.stream().anyMatch(Alternative::isRescored)) {
             throw new IllegalArgumentException(
-                    "nobody computes the log-probs again that an alternative is to see: " + alternatives);
+                    "no log-prob recomputation was given for the alternative: " + alternatives);
         }
     }
 
@@ -201,7 +201,7 @@ public final class WhatIf {
      */
     public void replay(int threads, Consumer<ReplayedStep> steps) throws InterruptedException {
         if (rewards == null && alternatives.stream().anyMatch(AlternativeReplay::isRewarded)) {
-            throw new IllegalStateException("nobody gives the other rewards that an alternative is to see");
+            throw new IllegalStateException("no other rewards were given for the alternative");
         }
         int inOrder = alternatives.stream().anyMatch(AlternativeReplay::isInOrder) ? 1 : threads;
         ExecutorService workers = Executors.newFixedThreadPool(inOrder, runnable -> new Thread(runnable, "replay"));
@@ -553,7 +553,7 @@ public final class WhatIf {
             elsewhere.forEach((partition, absent) -> fetch(partition, absent, entries, found));
             for (int e = 0; e < found.size(); e++) {
                 if (found.get(e) == null) {
-                    throw missing(topic, batch, entries.get(e), "the log no longer holds it");
+                    throw missing(topic, batch, entries.get(e), "the log no longer has it");
                 }
             }
             return found;

@@ -236,7 +236,7 @@ class AsRecordedTest {
         assertThat(replay(1).get(0).gap())
                 .get()
                 .asString()
-                .contains("test.scores-0 had been read up to offset 2")
+                .contains("test.scores-0 was read up to offset 2")
                 .contains("leads to offset 3");
     }
 
@@ -248,8 +248,8 @@ class AsRecordedTest {
                 .allSatisfy(verdict -> assertThat(verdict.gap())
                         .get()
                         .asString()
-                        .contains(" on, the run decided by other settings than these:"
-                                + " algorithm.staleness.max_versions was 8 and is 3 here;"
-                                + " give the configuration that it ran with"));
+                        .contains(" on, the run used other settings than these:"
+                                + " algorithm.staleness.max_versions was 8 and is 3 here; give the run's own"
+                                + " configuration"));
     }
 }

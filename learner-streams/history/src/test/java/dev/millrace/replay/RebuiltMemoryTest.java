@@ -144,9 +144,8 @@ class RebuiltMemoryTest {
 
         assertThatThrownBy(() -> replay(whatIf(second, batchMean, new Alternative("averaged", with(batchMean, HALF)))))
                 .isInstanceOf(ArchiveException.class)
-                .hasMessage(
-                        "advantage.kind=ema_baseline keeps baselines from batch to batch, which are rebuilt from the"
-                                + " run's first batch on, and after none comes batch 1; replay the whole run, or choose an"
-                                + " advantage that keeps nothing, such as batch_mean");
+                .hasMessage("advantage.kind=ema_baseline carries baselines over batches, which are rebuilt from the"
+                        + " run's first batch on, and after none comes batch 1; replay the whole run, or"
+                        + " choose an advantage without state, such as batch_mean");
     }
 }

@@ -46,13 +46,13 @@ class RewardTopicTest {
         assertThatThrownBy(() -> rewards.verify(rollout("g/1")))
                 .hasMessageContaining("has the reward NaN for rollout g/1");
         assertThatThrownBy(() -> RewardTopic.read(run, "verdicts"))
-                .hasMessage(
-                        "--rewards topic:verdicts names a topic that is not there: neither verdicts nor test.verdicts is on"
-                                + " the run's cluster or in its archive");
+                .hasMessage("--rewards topic:verdicts names a topic that does not exist: neither verdicts nor"
+                        + " test.verdicts is on"
+                        + " the run's cluster or in its archive");
         record(new byte[] {1, 2, 3});
         assertThatThrownBy(() -> RewardTopic.read(run, "rewards"))
                 .hasMessageStartingWith(
-                        "--rewards topic:test.rewards has what is no reward at partition 0, offset 2: ");
+                        "--rewards topic:test.rewards has a record that is not a reward at partition 0, offset 2: ");
     }
 
     private static Trajectory rollout(String id) {

@@ -252,7 +252,7 @@ class WhatIfTest {
         assertThatThrownBy(() -> replay(StepRange.ALL, 1))
                 .isInstanceOf(ArchiveException.class)
                 .hasMessageContaining("batch 0 names the trajectory of g0/1 at test.trajectories-0@1")
-                .hasMessageContaining("no longer holds it");
+                .hasMessageContaining("no longer has it");
         copy.put(lost);
     }
 }

@@ -52,7 +52,7 @@ final class BestVersionWatch {
      */
     void look(Optional<VersionEvaluation> best) throws TimeoutException, InterruptedException {
         String subject = best.map(of -> "version " + of.getVersion()).orElse("");
-        connection.alarms().standing().stream()
+        connection.alarms().active().stream()
                 .filter(alarm -> alarm.name().equals(AT_RISK) || alarm.name().equals(LOST))
                 .filter(alarm -> !alarm.subject().equals(subject))
                 .forEach(alarm -> connection.alarms().lower(alarm.name(), alarm.subject()));
@@ -76,9 +76,7 @@ final class BestVersionWatch {
                     .raise(
                             AT_RISK,
                             subject,
-                            said(best)
-                                    + " is so far back that it is not watched any more whether its weights are kept: "
-                                    + e.getMessage(),
+                            said(best) + " is too old to check whether its weights are kept: " + e.getMessage(),
                             export + " takes it out");
             return;
         }
@@ -89,11 +87,11 @@ final class BestVersionWatch {
                     .raise(
                             LOST,
                             subject,
-                            said(best) + " is no longer kept: its weights lay on " + stretch.topic() + " from offset "
+                            said(best) + " is no longer kept: its weights were on " + stretch.topic() + " from offset "
                                     + stretch.neededFrom() + ", and the topic now begins at " + stretch.logBegins()
-                                    + ", by a limit of its own (retention.bytes, topics.weights_retention_bytes); its"
-                                    + " evaluation stays",
-                            "nothing brings it back; " + withoutLimit(stretch.topic()) + " keeps the next best");
+                                    + ", by its own retention (retention.bytes, topics.weights_retention_bytes);"
+                                    + " its evaluation stays",
+                            "it cannot be recovered; " + withoutLimit(stretch.topic()) + " keeps the next best");
             return;
         }
         OptionalLong bound = bound(stretch.topic());
@@ -106,8 +104,8 @@ final class BestVersionWatch {
                             said(best)
                                     + String.format(
                                             Locale.ROOT,
-                                            " is about to be taken: %,d bytes of weights were written from its anchor on, and Kafka"
-                                                    + " keeps %,d on %s (retention.bytes)",
+                                            " is about to be deleted: %,d bytes of weights were written since its"
+                                                    + " anchor, and Kafka keeps %,d on %s (retention.bytes)",
                                             stretch.bytesSince(),
                                             bound.getAsLong(),
                                             stretch.topic()),
@@ -144,8 +142,8 @@ final class BestVersionWatch {
             return bytes < 0 ? OptionalLong.empty() : OptionalLong.of(bytes);
         } catch (ExecutionException e) {
             throw new IllegalStateException(
-                    "it is not known how much of " + topic
-                            + " the cluster keeps, and so whether the best version stays: " + e.getCause(),
+                    "cannot read how much of " + topic
+                            + " the cluster keeps, so whether the best version stays is unknown: " + e.getCause(),
                     e);
         }
     }

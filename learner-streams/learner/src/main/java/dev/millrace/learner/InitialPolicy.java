@@ -24,7 +24,7 @@ public record InitialPolicy(DecoderShape shape, String tokenizerHash, long seed,
         Weights weights = source.get();
         if (!weights.shape().equals(shape)) {
             throw new IllegalArgumentException(
-                    "the initial weights are of another shape: " + weights.shape() + ", not " + shape);
+                    "the initial weights have another shape: " + weights.shape() + ", not " + shape);
         }
         return weights;
     }

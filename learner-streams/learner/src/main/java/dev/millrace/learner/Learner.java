@@ -1,6 +1,6 @@
 package dev.millrace.learner;
 
-import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.CompletedStep;
 import dev.millrace.api.step.StepObserver;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.corrections.staleness.StepStaleness;
@@ -18,7 +18,7 @@ import dev.millrace.learner.step.StepReport;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.Patience;
 import dev.millrace.log.deadletter.DeadLetters;
-import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.run.RootCause;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.scan.ReadLimit;
 import dev.millrace.log.transaction.Incarnation;
@@ -115,7 +115,7 @@ public final class Learner implements AutoCloseable {
         this.config = context.config();
         this.meters = new LearnerMeters(context.registry(), connection.alarms().begin("learner"));
         this.patience =
-                new Patience("learner", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
+                new Patience("learner", connection.patience(), connection.alarms(), () -> RootCause.of(connection));
         algorithm.doubts().forEach(LOG::warn);
         InitialPolicy initial = context.initial();
         this.optimizer = new BatchOptimizer(
@@ -216,7 +216,8 @@ public final class Learner implements AutoCloseable {
             LOG.info("the optimiser's state of version {} is on the log", newest.getVersion());
         } catch (RuntimeException e) {
             LOG.warn(
-                    "the optimiser's state of version {} could not be written; the next start learns again from the last that was",
+                    "the optimiser's state of version {} could not be written; the next start retrains from the"
+                            + " last one written",
                     newest.getVersion(),
                     e);
         }
@@ -279,7 +280,7 @@ public final class Learner implements AutoCloseable {
         private double idleSeconds;
         /** Wait for the last commit. */
         private double commitSeconds;
-        /** The step whose transaction is committing. */
+
         private @Nullable TrainingStep committing;
 
         Attempt(
@@ -364,13 +365,13 @@ public final class Learner implements AutoCloseable {
 
         private boolean isOvertaken() {
             if (reader.isOvertaken()) {
-                LOG.info("batches from {} on were consumed by somebody else; begins again", reader.due());
+                LOG.info("another learner consumed batches from {} on; restarts", reader.due());
                 return true;
             }
             Optional<PolicyVersion> newer = feed.newest()
                     .filter(newest -> newest.getVersion() > state.newest().getVersion());
-            newer.ifPresent(version ->
-                    LOG.info("version {} was published by somebody else; begins again", version.getVersion()));
+            newer.ifPresent(
+                    version -> LOG.info("another learner published version {}; restarts", version.getVersion()));
             return newer.isPresent();
         }
 
@@ -378,7 +379,7 @@ public final class Learner implements AutoCloseable {
             if (!reader.ahead().isEmpty() || reader.isDueAgain()) {
                 String sentence = "batch " + reader.due() + " is not on the log and has not come for " + seconds + " s"
                         + (reader.ahead().isEmpty()
-                                ? "; its version was lost, and is to be learnt again"
+                                ? "; its version was lost and must be retrained"
                                 : "; batches " + reader.ahead() + " wait for it");
                 connection
                         .alarms()
@@ -402,8 +403,8 @@ public final class Learner implements AutoCloseable {
                         whole.newestCommitted().map(PolicyVersion::getVersion).orElse(-1L) < version;
                 if (isMissing) {
                     LOG.warn(
-                            "version {} was committed, and {} does not have it, as where the log has lost its end, or an administrator aborted its transaction;"
-                                    + " begins again from what there is",
+                            "version {} was committed, and {} does not have it: the log lost its end, or an"
+                                    + " administrator aborted its transaction; restarts from the log",
                             version,
                             connection.topics().policyVersions());
                 }
@@ -425,13 +426,14 @@ public final class Learner implements AutoCloseable {
             Optional<List<ProducerRecord<byte[], byte[]>>> records = foreign.answers(feed, newest);
             if (records.isEmpty()) {
                 LOG.warn(
-                        "version {}, which this learner made, does not extend the chain that is on {} now; begins again from there",
+                        "version {}, which this learner made, does not extend the chain that is on {} now; restarts"
+                                + " from there",
                         newest.getVersion(),
                         connection.topics().policyVersions());
                 return false;
             }
             if (!records.get().isEmpty()) {
-                committer.commit("what is written because of foreign manifests", records.get());
+                committer.commit("writes for foreign manifests", records.get());
             }
             return true;
         }
@@ -467,7 +469,7 @@ public final class Learner implements AutoCloseable {
             long startVersion = state.newest().getVersion();
             TrainingRecord record =
                     new TrainingRecord(batch, report, seconds, startVersion, incoming.rolloutsConsumed());
-            observer.stepMade(new MadeStep(
+            observer.stepCompleted(new CompletedStep(
                     incoming.batch().getBatchId(),
                     report.isStarved() ? startVersion : startVersion + 1,
                     record.numbers()));
@@ -531,11 +533,10 @@ public final class Learner implements AutoCloseable {
                             connection.topics().batches(),
                             "batch " + batchId + " is not trained on, at version "
                                     + state.newest().getVersion() + ": " + why,
-                            "it ends by itself with the next batch that is trained on; if there is none, change that stage's"
-                                    + " settings under algorithm and start again");
+                            "it clears with the next trained batch; if none comes, change that stage's settings"
+                                    + " under algorithm and restart");
         }
 
-        /** Clears the alarms about the due batch. */
         private void lowerAlarms() {
             String topic = connection.topics().batches();
             connection.alarms().lower(BATCH_LOST, topic);
@@ -682,7 +683,6 @@ public final class Learner implements AutoCloseable {
             found.add(offset);
         }
 
-        /** Records a manifest that the learner has published. */
         public void made(PolicyVersion manifest) {
             made.add(manifest.getWeights().getSha256());
         }
@@ -770,11 +770,12 @@ public final class Learner implements AutoCloseable {
                             ALARM,
                             topic,
                             counted
-                                    + " records do not extend the run's chain of versions and were passed over, the last under the"
-                                    + " key of version " + key.version() + " at offset " + record.offset()
-                                    + "; somebody else than the run's learner writes to this topic",
+                                    + " records do not extend the run's chain of versions and were skipped, the"
+                                    + " last under the key of version " + key.version() + " at offset "
+                                    + record.offset()
+                                    + "; a process other than the run's learner writes to this topic",
                             "stop that writer; the records are on "
-                                    + connection.topics().deadLetters() + ", and nothing of the run is lost");
+                                    + connection.topics().deadLetters() + ", and no record of the run is lost");
         }
 
         private ProducerRecord<byte[], byte[]> letter(ConsumerRecord<byte[], byte[]> record, VersionKey key) {
@@ -783,7 +784,7 @@ public final class Learner implements AutoCloseable {
                     Refusal.of(
                             RefusalReason.IDENTITY,
                             "version",
-                            "what is under the key of version " + key.version()
+                            "the record under the key of version " + key.version()
                                     + " does not extend the run's chain of versions"),
                     connection.run(),
                     connection.topics().deadLetters());

@@ -9,7 +9,6 @@ import java.time.Clock;
  * The run that a learner trains, and its access to the run's log.
  *
  * @param initial the policy of a fresh run; a resumed run must have its shape and vocabulary
- * @param producers creates the producers of versions
  */
 public record LearnerContext(
         LogConnection connection,

@@ -10,7 +10,6 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.MDC;
 
-/** What the learner counts and shows. */
 final class LearnerMeters {
     private static final String PHASE_PREFIX = "seconds_";
 
@@ -67,14 +66,12 @@ final class LearnerMeters {
         pulse.turn();
     }
 
-    /** Batches are trained on from here on. */
     void ready() {
         pulse.turn(Optional.empty());
     }
 
-    /** Training is to be brought to where it stands on the log. */
     void restoring() {
-        pulse.turn(Optional.of("it finds out where training stands"));
+        pulse.turn(Optional.of("it restores the training state"));
     }
 
     /** Called by the learner's thread, whose log lines name it. */

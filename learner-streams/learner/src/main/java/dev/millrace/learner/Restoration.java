@@ -142,7 +142,7 @@ final class Restoration {
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException(
                     "version-lost",
-                    "training cannot go on from version " + newest.getVersion() + ", the newest: " + e.getMessage());
+                    "training cannot continue from version " + newest.getVersion() + ", the newest: " + e.getMessage());
         }
         LOG.info(
                 "continues from version {} ({}), made by batch {}",
@@ -165,7 +165,7 @@ final class Restoration {
         AdamW adam = optimizer.newOptimizer();
         adam.adopt(first.optimizer());
         LOG.info(
-                "begins epoch {} with version {} of epoch {} ({})",
+                "starts epoch {} with version {} of epoch {} ({})",
                 manifest.getEpoch(),
                 manifest.getVersion(),
                 manifest.getParentEpoch(),
@@ -276,11 +276,12 @@ final class Restoration {
                     .orElse(Long.MAX_VALUE));
         } catch (ExecutionException | TimeoutException e) {
             throw new IllegalStateException(
-                    "it is not known how long " + topics + " keep their records, and so when a checkpoint is due: " + e,
+                    "cannot read how long " + topics + " keep their records, so when a checkpoint is due is unknown: "
+                            + e,
                     e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("interrupted while the cluster was asked how long it keeps records", e);
+            throw new IllegalStateException("interrupted while reading the retention of topics", e);
         }
     }
 
@@ -297,7 +298,7 @@ final class Restoration {
             return;
         }
         LOG.info(
-                "the newest checkpoint of the optimiser's state is version {}; its {} steps up to version {} are learnt again",
+                "the newest checkpoint of the optimiser's state is version {}; its {} steps up to version {} are retrained",
                 checkpoint,
                 newest.getVersion() - checkpoint,
                 newest.getVersion());
@@ -329,7 +330,7 @@ final class Restoration {
             throw lost(checkpoint, newest, String.valueOf(e.getMessage()));
         }
         LOG.info(
-                "learnt again up to version {} in {} s",
+                "retrained up to version {} in {} s",
                 state.newest().getVersion(),
                 (System.nanoTime() - begun) / 1_000_000_000);
     }
@@ -353,12 +354,12 @@ final class Restoration {
                 || !recorded.getWeights().getSha256().equals(found)) {
             throw new LostVersionsException(
                     DIFFERS,
-                    "batch " + incoming.batch().getBatchId() + ", learnt again from version " + version
+                    "batch " + incoming.batch().getBatchId() + ", retrained from version " + version
                             + ", makes the weights " + found + " here, and version " + recorded.getVersion()
-                            + " was made of batch "
+                            + " was made from batch "
                             + recorded.getBatchId() + " with the weights "
                             + recorded.getWeights().getSha256()
-                            + ": another kind of processor, another release or other settings of the learner; go on where version "
+                            + ": another processor type, release or settings of the learner; continue where version "
                             + recorded.getVersion()
                             + " was made, or begin a new epoch at the newest checkpoint, version " + checkpoint,
                     connection.command("rollback --to-version " + checkpoint));
@@ -369,10 +370,10 @@ final class Restoration {
     private LostVersionsException lost(long checkpoint, PolicyVersion newest, String why) {
         return new LostVersionsException(
                 "version-lost",
-                "training cannot go on from version " + newest.getVersion()
+                "training cannot continue from version " + newest.getVersion()
                         + ", the newest: the optimiser's state on the log is that of version " + checkpoint
-                        + ", and what was learnt since cannot be learnt again (" + why
-                        + "); begin a new epoch there, or bring back what is lost",
+                        + ", and the later steps cannot be repeated (" + why
+                        + "); begin a new epoch there, or restore the lost records",
                 connection.command("rollback --to-version " + checkpoint));
     }
 
@@ -394,7 +395,7 @@ final class Restoration {
             return feed.load(version);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new IllegalArgumentException(
-                    "kl.reference.version is " + version + ", whose weights cannot be had ("
+                    "kl.reference.version is " + version + ", whose weights are not available ("
                             + e.getMessage()
                             + "); keep weights longer, choose a version that is still there, or have the topology join"
                             + " reference scores (kl.reference.kind=recorded)",
@@ -409,23 +410,14 @@ final class Restoration {
         private final String alarm;
         private final Optional<String> remedy;
 
-        /**
-         * Creates an exception for a loss that may be repaired while the learner waits.
-         *
-         * @param alarm the name of the condition
-         */
+        /** Creates an exception for a loss that may be repaired while the learner waits. */
         LostVersionsException(String alarm, String message) {
             super(message);
             this.alarm = alarm;
             this.remedy = Optional.empty();
         }
 
-        /**
-         * Creates an exception for a loss with a command that always repairs it.
-         *
-         * @param alarm the name of the condition
-         * @param remedy that command
-         */
+        /** Creates an exception for a loss with a command that always repairs it. */
         LostVersionsException(String alarm, String message, String remedy) {
             super(message);
             this.alarm = alarm;

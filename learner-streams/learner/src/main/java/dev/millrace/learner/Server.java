@@ -8,8 +8,6 @@ import java.util.Locale;
  * A generator, scorer or evaluator as it said last of itself.
  *
  * @param id            its id, unique among those of its role
- * @param role          as what it serves
- * @param version       that it serves
  * @param oldestVersion oldest that sampled a token of what it has in flight, or {@code version} if it names none
  * @param heardMs       when it said so, Unix milliseconds of its clock
  */

@@ -88,7 +88,6 @@ public final class VersionCommitter implements AutoCloseable {
     /**
      * Fences every older committer of the run.
      *
-     * @param incarnation of the learner, one for all committers that it makes
      * @throws dev.millrace.log.transaction.TakenOverException if this learner had the run, and a newer one has it now
      * @throws KafkaException if the broker cannot be reached, or the older one's transaction not ended, within its limit
      */
@@ -168,7 +167,6 @@ public final class VersionCommitter implements AutoCloseable {
      * repeated.
      *
      * @param longestMs time for which the log keeps the batches and trajectories since the last such version
-     * @param lastStep last version of the training
      */
     public void checkpointWithin(long longestMs, long lastStep) {
         checkpoints.within(longestMs, lastStep);
@@ -188,12 +186,7 @@ public final class VersionCommitter implements AutoCloseable {
         versions.continueFrom(manifest, weights);
     }
 
-    /**
-     * What a step left on the log.
-     *
-     * @param manifest of the version
-     * @param step     its training-log record
-     */
+    /** What a step left on the log. */
     public record Committed(PolicyVersion manifest, TrainingStep step) {}
 
     /**
@@ -202,7 +195,6 @@ public final class VersionCommitter implements AutoCloseable {
      *
      * @param record makes the training-log record, given the manifest; called by another thread before this returns
      * @param batch  its offset and its dead letters go along
-     * @param group  as whom to commit the offset
      * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
      * @throws KafkaException if it cannot be written; the transaction is aborted, or will be by the next learner
      */
@@ -270,7 +262,6 @@ public final class VersionCommitter implements AutoCloseable {
     /**
      * Commits a starved batch: its training-log record, its offset and its dead letters, and no version.
      *
-     * @param newest the version that stays
      * @throws dev.millrace.log.transaction.FencedWriterException if another learner has taken over, or the broker gave the transaction up
      * @throws KafkaException as {@link #commit}
      */
@@ -309,8 +300,6 @@ public final class VersionCommitter implements AutoCloseable {
     /**
      * Sets the batches whose steps are already on the training log, because their lost versions are trained again. A
      * step with the same weights is not written twice.
-     *
-     * @param hashes of the weights, by batch
      */
     public void learntBefore(Map<Long, String> hashes) {
         learntBefore = Map.copyOf(hashes);
@@ -342,9 +331,7 @@ public final class VersionCommitter implements AutoCloseable {
             return writer.compute(work);
         } catch (UncertainCommitException e) {
             throw new UncertainCommitException(
-                    "the broker did not answer whether " + what
-                            + " is committed; it is wholly or not at all, and the next start finds out",
-                    e);
+                    "the broker did not say whether " + what + " is committed; the next start finds out", e);
         }
     }
 
@@ -355,7 +342,7 @@ public final class VersionCommitter implements AutoCloseable {
         try {
             if (!thread.awaitTermination(CLOSE_LIMIT_MS, TimeUnit.MILLISECONDS)) {
                 LOG.warn(
-                        "the last step's transaction has not ended within {} ms; the next start finds out",
+                        "the last step's transaction did not end within {} ms; the next start finds out",
                         CLOSE_LIMIT_MS);
             }
         } catch (InterruptedException e) {
@@ -406,7 +393,6 @@ public final class VersionCommitter implements AutoCloseable {
                     || facts.publishedAtMs() - newestAtMs >= longestMs;
         }
 
-        /** Records a version that was written or found on the log. */
         void published(PolicyVersion manifest) {
             if (Checkpoints.is(manifest)) {
                 newest = manifest.getVersion();

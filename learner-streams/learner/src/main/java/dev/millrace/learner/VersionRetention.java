@@ -117,7 +117,8 @@ public final class VersionRetention implements AutoCloseable {
         this.registry = registry;
         this.unservedVersions = new UnservedVersions(config.unservedAlarmMs(), clock.millis());
         this.unservedSeconds = MultiGauge.builder("millrace.serving.unserved.seconds")
-                .description("for how long a server has not served what is published; there only while it is an alarm")
+                .description(
+                        "for how long a server has not served a published version; present only while it is an alarm")
                 .register(registry);
         this.oldestGauge = Gauge.builder("millrace.weights.oldest.version", this, care -> care.oldestKept)
                 .description("oldest version whose weights are kept")
@@ -254,7 +255,7 @@ public final class VersionRetention implements AutoCloseable {
     private void failed(Exception e) {
         failures++;
         if (Long.bitCount(failures) == 1 && !closed) { // the 1st, 2nd, 4th, 8th...
-            LOG.warn("versions are not looked after, {} times so far: {}", failures, e.getMessage());
+            LOG.warn("retention of versions failed, {} times so far: {}", failures, e.getMessage());
         }
     }
 
@@ -270,7 +271,7 @@ public final class VersionRetention implements AutoCloseable {
             Thread.currentThread().interrupt();
         }
         if (thread.isAlive()) {
-            LOG.warn("the thread that looks after versions did not end within {} ms", 2 * LIMIT.toMillis());
+            LOG.warn("the thread for version retention did not end within {} ms", 2 * LIMIT.toMillis());
         }
         unservedSeconds.register(List.of(), true);
         registry.remove(oldestGauge);
@@ -476,8 +477,8 @@ public final class VersionRetention implements AutoCloseable {
                     .raise(
                             NOT_REMOVED,
                             NOT_REMOVED_SUBJECT,
-                            "versions that nobody needs stay on the log, beyond weights.keep_versions: the learner's"
-                                    + " account lacks " + right,
+                            "unused versions stay on the log beyond weights.keep_versions: the learner's account"
+                                    + " lacks " + right,
                             right.command(
                                     String.valueOf(connection.clientProperties().get("bootstrap.servers")),
                                     Right.ANYBODY));
@@ -501,12 +502,12 @@ public final class VersionRetention implements AutoCloseable {
                                 < (object.get().part() == VersionObject.Part.WEIGHTS ? oldestWeights : oldestOptimizer);
                         if (old || !named.contains(uri.toString())) {
                             from.delete(uri);
-                            LOG.debug("removed {}: {}", uri, old ? "no longer needed" : "no version names it");
+                            LOG.debug("removed {}: {}", uri, old ? "no longer needed" : "no version references it");
                         }
                     }
                 }
             } catch (VersionUnavailableException e) {
-                LOG.warn("no object of {} is removed, for it is not known which are named: {}", from, e.getMessage());
+                LOG.warn("removes no object of {}: cannot read which are referenced: {}", from, e.getMessage());
             } catch (IOException e) {
                 throw new IllegalStateException("objects of old versions cannot be removed from " + from + ": " + e, e);
             }
@@ -522,7 +523,6 @@ public final class VersionRetention implements AutoCloseable {
     static final class UnservedVersions {
         private final long limitMs;
         private final long watchedSinceMs;
-        /** Time at which each role last had a server. */
         private final Map<ServerRole, Long> seenMs = new EnumMap<>(ServerRole.class);
 
         /**
@@ -530,8 +530,6 @@ public final class VersionRetention implements AutoCloseable {
          *
          * @param who     server, or role without a server
          * @param version first version that it does not serve
-         * @param ageMs   for how long
-         * @param detail  a sentence
          */
         record Unserved(String who, long version, long ageMs, String detail) {}
 
@@ -557,7 +555,7 @@ public final class VersionRetention implements AutoCloseable {
                             server.name() + " serves version " + server.version()
                                     + ", but version " + missing + " could be served for " + age / 1000
                                     + " s; the newest is " + newest
-                                    + ", and it was last heard of " + Math.max(0, nowMs - server.heardMs()) / 1000
+                                    + ", and its last heartbeat was " + Math.max(0, nowMs - server.heardMs()) / 1000
                                     + " s ago"));
                 }
             }
@@ -573,8 +571,8 @@ public final class VersionRetention implements AutoCloseable {
                             "no " + name,
                             0,
                             age,
-                            "no " + name + " serves any version; the newest is " + newest
-                                    + ", and there has been none for " + age / 1000 + " s"));
+                            "no " + name + " serves any version; the newest is " + newest + ", and none did for "
+                                    + age / 1000 + " s"));
                 }
             }
             return found;
@@ -596,7 +594,6 @@ public final class VersionRetention implements AutoCloseable {
         private final Clock clock;
         private final List<TopicPartition> partitions;
 
-        /** @param clock the clock that dates the servers' messages */
         ServingVersions(LogConnection connection, Clock clock) {
             this.clock = clock;
             this.run = connection.run();
@@ -627,12 +624,7 @@ public final class VersionRetention implements AutoCloseable {
                     board.hear(server, clock.millis());
                 }
             } catch (MalformedRecordException e) {
-                LOG.warn(
-                        "passed over {}-{}@{}: {}",
-                        record.topic(),
-                        record.partition(),
-                        record.offset(),
-                        e.getMessage());
+                LOG.warn("skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
             }
         }
 
@@ -686,8 +678,8 @@ public final class VersionRetention implements AutoCloseable {
                     boolean forgotten = silentMs > FORGOTTEN_AFTER_MS;
                     if (forgotten) {
                         LOG.warn(
-                                "{} was last heard of {} s ago, serving version {}; it is no longer waited for, nor are versions kept"
-                                        + " for it",
+                                "the last heartbeat of {} was {} s ago, serving version {}; stops waiting for it"
+                                        + " and keeping versions for it",
                                 last.server().name(),
                                 silentMs / 1000,
                                 last.server().version());

@@ -111,14 +111,14 @@ class BestVersionWatchIT {
                         connection, CONFIG, List.of(), new SimpleMeterRegistry(), Clock.systemUTC())) {
             retention.start();
             publish(4); // versions 1 to 6 are three quarters of the kept bytes
-            await(() -> connection.alarms().standing(BestVersionWatch.AT_RISK) == 1);
-            Alarm atRisk = connection.alarms().standing().stream()
+            await(() -> connection.alarms().active(BestVersionWatch.AT_RISK) == 1);
+            Alarm atRisk = connection.alarms().active().stream()
                     .filter(alarm -> alarm.name().equals(BestVersionWatch.AT_RISK))
                     .findFirst()
                     .orElseThrow();
             assertThat(atRisk.subject()).isEqualTo("version 1");
             assertThat(atRisk.sentence())
-                    .startsWith("version 1, the best on held-out prompts (reward 0.750), is about to be taken: ")
+                    .startsWith("version 1, the best on held-out prompts (reward 0.750), is about to be deleted: ")
                     .contains(String.format("Kafka keeps %,d on best.weights", KEPT_BYTES));
             assertThat(atRisk.remedy())
                     .contains("--entity-name best.weights --add-config retention.bytes=-1")
@@ -126,19 +126,19 @@ class BestVersionWatchIT {
             assertThat(feed.load(1)).as("said while it is there").isNotNull();
 
             publish(12);
-            await(() -> connection.alarms().standing(BestVersionWatch.LOST) == 1
-                    && connection.alarms().standing(BestVersionWatch.AT_RISK) == 0);
-            assertThat(connection.alarms().standing()).singleElement().satisfies(lost -> {
+            await(() -> connection.alarms().active(BestVersionWatch.LOST) == 1
+                    && connection.alarms().active(BestVersionWatch.AT_RISK) == 0);
+            assertThat(connection.alarms().active()).singleElement().satisfies(lost -> {
                 assertThat(lost.subject()).isEqualTo("version 1");
                 assertThat(lost.sentence())
                         .startsWith("version 1, the best on held-out prompts (reward 0.750), is no longer kept: its"
-                                + " weights lay on best.weights from offset ")
+                                + " weights were on best.weights from offset ")
                         .contains("retention.bytes");
             });
             assertThatThrownBy(() -> feed.load(1)).isInstanceOf(VersionUnavailableException.class);
 
             evaluated(18, 0.875);
-            await(() -> connection.alarms().standing().isEmpty());
+            await(() -> connection.alarms().active().isEmpty());
             assertThat(feed.load(18)).as("another is the best, and is there").isNotNull();
         }
     }
@@ -157,7 +157,7 @@ class BestVersionWatchIT {
                     .satisfies(stretch -> assertThat(stretch.isKept()).isTrue())
                     .satisfies(stretch -> assertThat(stretch.bytesSince()).isEqualTo(19 * VERSION_BYTES));
         }
-        assertThat(connection.alarms().standing()).isEmpty();
+        assertThat(connection.alarms().active()).isEmpty();
     }
 
     private void publish(int count) {

@@ -277,9 +277,9 @@ class LearnerIT {
             Alarm alarm = learner.awaitAlarm("version-differs");
 
             assertThat(alarm.sentence())
-                    .startsWith("batch 0, learnt again from version 0, makes the weights ")
-                    .contains(" and version 1 was made of batch 0 with the weights "
-                            + RUNS.undisturbed().get(1) + ": another kind of processor")
+                    .startsWith("batch 0, retrained from version 0, makes the weights ")
+                    .contains(" and version 1 was made from batch 0 with the weights "
+                            + RUNS.undisturbed().get(1) + ": another processor type")
                     .endsWith("or begin a new epoch at the newest checkpoint, version 0");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("rollback --to-version 0"));
         }
@@ -377,7 +377,7 @@ class LearnerIT {
         assertThat(log.hashes()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactly(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
-        assertThat(log.connection().alarms().standing()).isEmpty();
+        assertThat(log.connection().alarms().active()).isEmpty();
     }
 
     @Test
@@ -418,7 +418,7 @@ class LearnerIT {
         assertThat(log.chain()).isEqualTo(RUNS.undisturbed());
         assertThat(log.steps()).extracting(TrainingStep::getBatchId).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L);
         assertThat(log.committedOffset()).isEqualTo(5);
-        assertThat(log.connection().alarms().standing()).isEmpty();
+        assertThat(log.connection().alarms().active()).isEmpty();
     }
 
     /**
@@ -474,7 +474,7 @@ class LearnerIT {
         assertThatThrownBy(() -> olderEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS))
                 .cause()
                 .isInstanceOf(TakenOverException.class)
-                .hasMessageStartingWith(log.connection().scoped("learner") + ": somebody newer has taken over, ");
+                .hasMessageStartingWith(log.connection().scoped("learner") + ": fenced by ");
         await(() -> log.versions().size() == 3);
         newer.stop();
         newerEnd.get(LIMIT_SECONDS, TimeUnit.SECONDS);

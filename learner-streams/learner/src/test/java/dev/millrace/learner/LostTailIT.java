@@ -136,9 +136,8 @@ class LostTailIT {
             Alarm alarm = learner.awaitAlarm("log-tail-lost");
             assertThat(alarm.subject()).isEqualTo(steps + "-0");
             assertThat(alarm.sentence())
-                    .startsWith(
-                            "batch 2 was consumed, and the last step that is there is on batch 0: the end of the topic"
-                                    + " is lost. Training continues;");
+                    .startsWith("batch 2 was consumed, and its last step is on batch 0: the end of the topic"
+                            + " is lost; training continues;");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
 
             log.produce(1, 6);
@@ -164,7 +163,7 @@ class LostTailIT {
         try (RunningLearner learner = RunningLearner.start(log)) {
             Alarm alarm = learner.awaitAlarm("batch-lost");
             assertThat(alarm.sentence()).startsWith("batch 1 is not on the log and has not come for ");
-            assertThat(alarm.sentence()).endsWith("; its version was lost, and is to be learnt again");
+            assertThat(alarm.sentence()).endsWith("; its version was lost and must be retrained");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
 
             batches.subList(1, 3).forEach(log::produce);

@@ -170,9 +170,9 @@ class RepairIT {
                     .containsExactly("batch-stray", "batch-stray");
             assertThat(strays.inconsistencies().get(0).sentence())
                     .startsWith("batch 51 at offset ")
-                    .endsWith(" of lost.batches is no batch that the learner takes: batch 2 is due, and it has rollout "
+                    .endsWith(" of lost.batches is refused by the learner: batch 2 is due, and it has rollout "
                             + trained.getEntries().get(0).getRolloutId()
-                            + ", which batch 1 had, as where the log has lost how far the topology had read");
+                            + ", which batch 1 had, so the log may have lost the topology's offsets");
             assertThat(strays.inconsistencies().get(1).sentence()).endsWith("it is more than 100000 batches ahead");
 
             log.loseNextBatch();
@@ -182,7 +182,7 @@ class RepairIT {
             assertThat(lost.goodVersion()).hasValue(2);
             assertThat(lost.inconsistencies()).extracting(Inconsistency::name).containsExactly("batch-lost");
             assertThat(lost.inconsistencies().get(0).sentence())
-                    .isEqualTo("batch 2 is due, and lost.batches does not have it; batch 3 is there and waits for it");
+                    .isEqualTo("batch 2 is due, and lost.batches does not have it; batch 3 waits for it");
             assertThat(lost.ways().map(Way::command))
                     .containsExactly(
                             log.connection().command("repair --do skip-batch"),

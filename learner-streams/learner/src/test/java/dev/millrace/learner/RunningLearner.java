@@ -170,7 +170,7 @@ final class RunningLearner implements AutoCloseable {
     }
 
     private Optional<Alarm> alarm(String name) {
-        return connection.alarms().standing().stream()
+        return connection.alarms().active().stream()
                 .filter(alarm -> alarm.name().equals(name))
                 .findFirst();
     }

@@ -123,7 +123,7 @@ class StrayRecordsIT {
         try (RunningLearner learner = RunningLearner.start(log)) {
             Alarm alarm = learner.awaitAlarm("batch-unusable");
             assertThat(alarm.sentence())
-                    .startsWith("batch 1 points at a trajectory at "
+                    .startsWith("batch 1 references a trajectory at "
                             + log.connection().topics().trajectories() + "-0@7000");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
 
@@ -192,7 +192,7 @@ class StrayRecordsIT {
 
             Alarm alarm = learner.awaitAlarm("version-lost");
 
-            assertThat(alarm.sentence()).startsWith("training cannot go on from version 2, the newest: ");
+            assertThat(alarm.sentence()).startsWith("training cannot continue from version 2, the newest: ");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
         }
     }
@@ -206,7 +206,7 @@ class StrayRecordsIT {
 
             Alarm alarm = learner.awaitAlarm("version-lost");
 
-            assertThat(alarm.sentence()).startsWith("training cannot go on from version 2, the newest: ");
+            assertThat(alarm.sentence()).startsWith("training cannot continue from version 2, the newest: ");
             assertThat(alarm.remedy()).isEqualTo(log.connection().command("repair"));
         }
     }

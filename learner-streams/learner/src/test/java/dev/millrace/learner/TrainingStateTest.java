@@ -15,6 +15,7 @@ import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionFacts;
@@ -49,9 +50,7 @@ class TrainingStateTest {
                     new StepReport(
                             1,
                             0.1,
-                            1,
-                            5,
-                            List.of(),
+                            List.of(new StepEntry(5, null)),
                             new StepFigures(5, Optional.empty(), 1, 1, 0, 0),
                             List.of(),
                             new ControlState(Map.of("a", 2.0)),

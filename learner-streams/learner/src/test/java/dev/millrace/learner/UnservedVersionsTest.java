@@ -33,7 +33,7 @@ class UnservedVersionsTest {
             assertThat(alarm.ageMs()).isEqualTo(6_500);
             assertThat(alarm.detail())
                     .isEqualTo("generator g2 serves version 5, but version 6 could be served for 6 s; the"
-                            + " newest is 10, and it was last heard of 11 s ago");
+                            + " newest is 10, and its last heartbeat was 11 s ago");
         });
     }
 
@@ -44,8 +44,7 @@ class UnservedVersionsTest {
                 .satisfies(alarm -> {
                     assertThat(alarm.who()).isEqualTo("no scorer");
                     assertThat(alarm.detail())
-                            .isEqualTo(
-                                    "no scorer serves any version; the newest is 0, and there has been none for 6 s");
+                            .isEqualTo("no scorer serves any version; the newest is 0, and none did for 6 s");
                 });
         assertThat(unserved.find(0, List.of(), PUBLISHED, 4_000)).isEmpty();
     }
@@ -58,7 +57,7 @@ class UnservedVersionsTest {
                 .isEmpty();
         assertThat(unserved.find(10, List.of(generator("g", 10)), PUBLISHED, 66_000))
                 .extracting(UnservedVersions.Unserved::detail)
-                .containsExactly("no scorer serves any version; the newest is 10, and there has been none for 6 s");
+                .containsExactly("no scorer serves any version; the newest is 10, and none did for 6 s");
     }
 
     @Test

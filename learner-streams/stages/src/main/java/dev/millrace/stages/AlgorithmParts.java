@@ -1,7 +1,7 @@
 package dev.millrace.stages;
 
 import dev.millrace.api.catalogue.BuiltIn;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.advantage.BatchMean;
 import dev.millrace.corrections.advantage.Distillation;
@@ -78,17 +78,18 @@ public final class AlgorithmParts implements BuiltIn {
     }
 
     @Override
-    public List<Door> doors() {
+    public List<ExtensionPoint> extensionPoints() {
         return List.of(
-                new Door("reward-stage", RewardStage.class, "algorithm.rewards", "shapes the rewards of a batch"),
-                new Door(
+                new ExtensionPoint(
+                        "reward-stage", RewardStage.class, "algorithm.rewards", "shapes the rewards of a batch"),
+                new ExtensionPoint(
                         "advantage",
                         AdvantageEstimator.class,
                         "algorithm.advantage",
                         "turns the rewards of a batch into advantages"),
-                new Door("weights", WeightStage.class, "algorithm.weights", "makes importance weights"),
-                new Door("mask", MaskStage.class, "algorithm.masks", "takes tokens out of the update"),
-                new Door(
+                new ExtensionPoint("weights", WeightStage.class, "algorithm.weights", "makes importance weights"),
+                new ExtensionPoint("mask", MaskStage.class, "algorithm.masks", "takes tokens out of the update"),
+                new ExtensionPoint(
                         "objective",
                         Objective.class,
                         "algorithm.objective",
@@ -103,7 +104,6 @@ public final class AlgorithmParts implements BuiltIn {
                 .toList();
     }
 
-    /** Kinds that turn rewards into advantages. */
     static final class AdvantageKinds {
         private AdvantageKinds() {}
 
@@ -185,7 +185,6 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** Kinds that mask tokens. */
     static final class MaskKinds {
         private MaskKinds() {}
 
@@ -242,7 +241,6 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** Kinds that shape rewards. */
     static final class RewardKinds {
         private RewardKinds() {}
 
@@ -276,7 +274,6 @@ public final class AlgorithmParts implements BuiltIn {
         }
     }
 
-    /** Kinds that compute importance weights. */
     static final class WeightKinds {
         private WeightKinds() {}
 

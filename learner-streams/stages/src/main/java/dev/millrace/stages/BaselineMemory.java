@@ -24,7 +24,6 @@ import java.util.TreeSet;
  * least recently updated, within a batch in the order of names. Confined to one thread.
  */
 public final class BaselineMemory {
-    /** Largest number of keys. */
     public static final int MAX_KEYS = 100_000;
 
     private static final Comparator<Map.Entry<String, Kept>> OLDEST_FIRST = Comparator.comparingLong(
@@ -34,9 +33,7 @@ public final class BaselineMemory {
     /**
      * Figures of a key, immutable.
      *
-     * @param batchId that updated it last
      * @param version at which that batch's step was expected to start
-     * @param figures of the advantage
      */
     public record Kept(long batchId, long version, List<Double> figures) {
         public Kept {
@@ -51,7 +48,6 @@ public final class BaselineMemory {
     /**
      * Changes by a batch.
      *
-     * @param updated by key
      * @param forgotten evicted keys, oldest first
      * @param added how many of the updated were new
      */
@@ -62,7 +58,6 @@ public final class BaselineMemory {
     private final Map<String, Kept> kept = new HashMap<>();
     private final TreeSet<Map.Entry<String, Kept>> byAge = new TreeSet<>(OLDEST_FIRST);
 
-    /** Empty. */
     public BaselineMemory(TrackedBaseline rule) {
         this(rule, MAX_KEYS);
     }
@@ -79,7 +74,6 @@ public final class BaselineMemory {
                 : Optional.empty();
     }
 
-    /** Returns how many keys are kept. */
     public int size() {
         return kept.size();
     }
@@ -99,11 +93,7 @@ public final class BaselineMemory {
         return facts.toBuilder().baselines(baselines).build();
     }
 
-    /**
-     * Updates the memory with a batch that was decided.
-     *
-     * @param facts of the batch
-     */
+    /** Updates the memory with a batch that was decided. */
     public Update after(long batchId, StageFacts facts) {
         return after(batchId, facts.version(), facts.keys(rule.per()), facts.rewards());
     }
@@ -158,7 +148,6 @@ public final class BaselineMemory {
         return new Update(updated, forgotten, added);
     }
 
-    /** Restores the figures of a key. */
     public void put(String key, Kept of) {
         Kept before = kept.put(key, of);
         if (before != null) {

@@ -1,7 +1,6 @@
 package dev.millrace.stages;
 
 import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.diagnostics.DiagnosticBounds;
 import dev.millrace.corrections.diagnostics.DiagnosticsStep;
 import dev.millrace.corrections.diagnostics.OffPolicyDiagnostics;
 import dev.millrace.corrections.length.LengthTrapReport;
@@ -16,7 +15,6 @@ import java.util.Optional;
  * old log-probs also one engine against the other at one version, and one version against the other in one engine.
  */
 public final class BatchDiagnostics {
-    private static final OffPolicyDiagnostics DIAGNOSTICS = new OffPolicyDiagnostics(DiagnosticBounds.DEFAULT);
 
     private BatchDiagnostics() {}
 
@@ -30,15 +28,13 @@ public final class BatchDiagnostics {
         TokenBatch scored = without(tokens, facts.withoutOld());
         if (scored.trainedTokens() == 0) { // only the newest tokens compare the engines
             return Optional.of(
-                    DiagnosticsStep.of(DIAGNOSTICS.compute(facts.versions(), facts.version(), anchor, tokens.mask())));
+                    DiagnosticsStep.of(OffPolicyDiagnostics.compute(facts.versions(), facts.version(), anchor)));
         }
         return Optional.of(new DiagnosticsStep(
-                DIAGNOSTICS.computeRatios(facts.versions(), facts.version(), anchor),
-                Optional.of(DIAGNOSTICS
-                        .compute(scored, facts.ratio(RatioKind.ENGINE_MISMATCH))
+                OffPolicyDiagnostics.computeRatios(facts.versions(), facts.version(), anchor),
+                Optional.of(OffPolicyDiagnostics.compute(scored, facts.ratio(RatioKind.ENGINE_MISMATCH))
                         .all()),
-                Optional.of(DIAGNOSTICS
-                        .computeRatios(scored, facts.ratio(RatioKind.STALENESS))
+                Optional.of(OffPolicyDiagnostics.computeRatios(scored, facts.ratio(RatioKind.STALENESS))
                         .all()),
                 Optional.empty(),
                 Optional.empty()));
@@ -59,8 +55,7 @@ public final class BatchDiagnostics {
                 step.staleness(),
                 left.trainedTokens() == 0
                         ? Optional.empty()
-                        : Optional.of(DIAGNOSTICS
-                                .computeRatios(left, facts.ratio(RatioKind.ANCHOR))
+                        : Optional.of(OffPolicyDiagnostics.computeRatios(left, facts.ratio(RatioKind.ANCHOR))
                                 .all()),
                 Optional.of(LengthTrapReport.of(facts.tokens(), left.mask())));
     }

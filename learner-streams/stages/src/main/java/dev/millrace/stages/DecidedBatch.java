@@ -31,7 +31,6 @@ public final class DecidedBatch {
      */
     public record Assembly(RunIdentity run, long batchId, long atMs, long version) {
 
-        /** Returns that of a recorded batch. */
         public static Assembly of(LearnerBatch batch) {
             return new Assembly(
                     new RunIdentity(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()),
@@ -46,7 +45,6 @@ public final class DecidedBatch {
      *
      * @param members one for each sequence: its identity, offset, reward and oldest version; other fields are ignored
      * @param choice reports on the choice of members, placed before the stage reports
-     * @param facts input of the decision
      * @param recordWeights whether to write importance weights, for readers that cannot compute them
      */
     public static LearnerBatch of(

@@ -37,12 +37,10 @@ public final class IdleStages {
     /**
      * A stage that has not acted.
      *
-     * @param stage its name
      * @param steps how many steps in a row, up to the newest
      * @param tokensSeen how many tokens reached it in them
      */
     public record Idle(String stage, int steps, long tokensSeen) {
-        /** For a person. */
         public String sentence() {
             return "stage " + stage + " has changed nothing in the last " + steps + " steps"
                     + (tokensSeen == 0 ? ": no token reached it" : "");
@@ -54,7 +52,6 @@ public final class IdleStages {
         add(StageReports.of(step));
     }
 
-    /** Adds the stage reports of the next step. */
     public void add(List<StageReport> reports) {
         Map<String, Idle> after = new LinkedHashMap<>();
         for (StageReport report : reports) {

@@ -26,7 +26,6 @@ public record MemberLogProbs(float[] behavior, float[] old, float[] proximal) {
         return missing;
     }
 
-    /** Passes them to the stages. */
     public StageFacts.Builder addTo(StageFacts.Builder facts) {
         return facts.vector(StageInput.BEHAVIOR, behavior)
                 .vector(StageInput.OLD, old)

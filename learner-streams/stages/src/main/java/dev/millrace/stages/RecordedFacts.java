@@ -26,11 +26,7 @@ public final class RecordedFacts {
         return of(batch, trajectories, Set.of());
     }
 
-    /**
-     * The same with the inputs of an algorithm.
-     *
-     * @param inputs of the algorithm that is to decide
-     */
+    /** The same with the inputs of an algorithm. */
     public static StageFacts of(LearnerBatch batch, List<Trajectory> trajectories, Set<StageInput> inputs) {
         TokenBatch tokens = layout(trajectories);
         boolean[] withoutOld = new boolean[trajectories.size()];

@@ -110,11 +110,7 @@ public final class StepDiagnostics {
                 banded(reports));
     }
 
-    /**
-     * Diagnostics of a step that was not trained in this form: response lengths and masks.
-     *
-     * @param tokens layout of the batch
-     */
+    /** Diagnostics of a step that was not trained in this form: response lengths and masks. */
     public static StepFacts facts(TokenBatch tokens, List<StageReport> reports) {
         OptionalDouble none = OptionalDouble.empty();
         return new StepFacts(

@@ -208,7 +208,6 @@ public final class TrajectoryNotes {
      * Passes the inputs that all members of a batch have to the stages. An input that one member lacks is absent; the
      * stage that reads it refuses the batch.
      *
-     * @param tokens the batch's layout
      * @param members one for each of its sequences
      */
     public static StageFacts.Builder addTo(StageFacts.Builder facts, TokenBatch tokens, List<TrajectoryNotes> members) {

@@ -3,7 +3,7 @@ package dev.millrace.stages;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.api.catalogue.Catalogue;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.WeightStage;
@@ -16,9 +16,9 @@ class AlgorithmPartsTest {
     private static final List<Kind> KINDS = new AlgorithmParts().kinds();
 
     @Test
-    void shouldBringSomethingThroughEveryDoorOfTheAlgorithm() {
-        for (Door door : new AlgorithmParts().doors()) {
-            assertThat(Catalogue.current().kinds(door.type())).as(door.name()).isNotEmpty();
+    void shouldBringSomethingThroughEveryPointOfTheAlgorithm() {
+        for (ExtensionPoint point : new AlgorithmParts().extensionPoints()) {
+            assertThat(Catalogue.current().kinds(point.type())).as(point.name()).isNotEmpty();
         }
     }
 

@@ -50,7 +50,7 @@ public record CanonicalSettings(int form, SortedMap<String, String> values) {
             }
             return new CanonicalSettings(Integer.parseInt(lines[0].substring(TITLE.length())), values);
         } catch (IllegalArgumentException e) {
-            throw new IllegalArgumentException("this is no text of settings: " + e.getMessage(), e);
+            throw new IllegalArgumentException("not a text of settings: " + e.getMessage(), e);
         }
     }
 

@@ -83,8 +83,8 @@ public final class CanonicalValues {
     }
 
     /**
-     * What a record that is one of several kinds is called in a configuration: the name under which it came through a door, or else,
-     * of a sealed interface, its own name as a key, without an ending Config.
+     * Returns the name of a choice in a configuration: of a kind its name, of a member of a sealed interface its class name as a key,
+     * without the suffix Config.
      */
     public static String kindOf(Class<?> kind) {
         return Catalogue.current()
@@ -92,9 +92,9 @@ public final class CanonicalValues {
                 .orElseGet(() -> keyOf(kind.getSimpleName().replaceFirst("Config$", "")));
     }
 
-    /** Whether a component of this type is one of several kinds: a sealed interface, or a door. */
+    /** Whether a component of this type is one of several kinds: a sealed interface, or an extension point. */
     private static boolean isChoice(Class<?> type) {
-        return type.isSealed() || Catalogue.current().door(type).isPresent();
+        return type.isSealed() || Catalogue.current().extensionPoint(type).isPresent();
     }
 
     private void components(String path, Record record) {
@@ -153,8 +153,8 @@ public final class CanonicalValues {
                     + String.join(
                             ", ", list.stream().map(each -> text(key, each)).toList()) + "]";
         }
-        throw new IllegalArgumentException(key + " is of a type that has no canonical form: "
-                + value.getClass().getName());
+        throw new IllegalArgumentException(
+                key + " has a type without canonical form: " + value.getClass().getName());
     }
 
     /** As JSON does it, with everything but ASCII's visible characters escaped. */
@@ -178,7 +178,7 @@ public final class CanonicalValues {
         try {
             return component.getAccessor().invoke(record);
         } catch (ReflectiveOperationException e) {
-            throw new IllegalStateException(record.getClass() + " is no public configuration record", e);
+            throw new IllegalStateException(record.getClass() + " is not a public configuration record", e);
         }
     }
 }

@@ -34,7 +34,7 @@ final class InstanceName {
             if (!name.matches("[A-Za-z0-9._-]{1,100}")) {
                 throw new TopologyException(
                         file + " must hold 1 to 100 letters, digits, '-', '_' or '.', the instance's name: '" + name
-                                + "'; delete it, and the instance takes another");
+                                + "'; delete it to generate another");
             }
             return name;
         } catch (IOException e) {

@@ -68,7 +68,7 @@ public record RuntimeConfig(
         requireAtLeast("transaction_timeout_ms", transactionTimeoutMs, 1_000);
         if (transactionTimeoutMs <= STATE_INTERVALS * commitIntervalMs) {
             throw new IllegalArgumentException("transaction_timeout_ms must be more than " + STATE_INTERVALS
-                    + " times commit_interval_ms " + commitIntervalMs + ", or no transaction lasts: "
+                    + " times commit_interval_ms " + commitIntervalMs + ", or every transaction times out: "
                     + transactionTimeoutMs);
         }
         if (!COMPRESSIONS.contains(compression)) {

@@ -2,12 +2,12 @@ package dev.millrace.topology;
 
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.Passing;
 import dev.millrace.log.Patience;
 import dev.millrace.log.PatienceOverException;
 import dev.millrace.log.Pulse;
+import dev.millrace.log.RetriableFailures;
 import dev.millrace.log.deadletter.Quarantines;
-import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.run.RootCause;
 import dev.millrace.log.scan.LogReader;
 import dev.millrace.log.transaction.TakenOverException;
 import dev.millrace.log.transaction.TransactionalWriter;
@@ -157,7 +157,7 @@ public final class TopologyRunner implements AutoCloseable {
         this.waits = meters.waits();
         this.pulse = connection.alarms().begin("topology");
         this.patience =
-                new Patience("topology", connection.patience(), connection.alarms(), () -> TrueCause.of(connection));
+                new Patience("topology", connection.patience(), connection.alarms(), () -> RootCause.of(connection));
         this.alarms = new StallAlarms(config.runtime().alarmAfterMs(), connection.alarms(), registry);
     }
 
@@ -201,7 +201,7 @@ public final class TopologyRunner implements AutoCloseable {
     private StreamThreadExceptionResponse failed(Throwable thrown) {
         try {
             if (thrown instanceof RuntimeException exception
-                    && EngineFailure.mayPass(exception)
+                    && EngineFailure.isRetriable(exception)
                     && tryAgain(exception)) {
                 return StreamThreadExceptionResponse.REPLACE_THREAD;
             }
@@ -217,7 +217,7 @@ public final class TopologyRunner implements AutoCloseable {
      *
      * @throws dev.millrace.log.transaction.TakenOverException if another process has it
      */
-    private boolean isFencedByItsGhost(Throwable thrown) {
+    private boolean isFencedWithoutSuccessor(Throwable thrown) {
         InstanceOwner own = owner;
         return own != null && InstanceOwner.isFenced(thrown) && own.own(this::isStopped);
     }
@@ -266,9 +266,9 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     private void run(Quarantines quarantines) {
-        Throwable thrown = live(quarantines);
-        while (thrown != null && beginsAgain(thrown)) {
-            thrown = live(quarantines);
+        Throwable thrown = runAttempt(quarantines);
+        while (thrown != null && awaitRestart(thrown)) {
+            thrown = runAttempt(quarantines);
         }
     }
 
@@ -277,18 +277,18 @@ public final class TopologyRunner implements AutoCloseable {
      *
      * @throws TopologyException if the failure is permanent
      */
-    private boolean beginsAgain(Throwable thrown) {
+    private boolean awaitRestart(Throwable thrown) {
         try {
-            if (!isFencedByItsGhost(thrown)) {
+            if (!isFencedWithoutSuccessor(thrown)) {
                 throw EngineFailure.explained(thrown);
             }
-            return anew(thrown);
+            return reset(thrown);
         } catch (TakenOverException | PatienceOverException e) {
             throw new TopologyException("the topology stopped: " + e.getMessage(), e);
         }
     }
 
-    private boolean anew(Throwable thrown) {
+    private boolean reset(Throwable thrown) {
         synchronized (this) {
             if (isStopped) {
                 return false;
@@ -297,20 +297,19 @@ public final class TopologyRunner implements AutoCloseable {
             running = new CountDownLatch(1);
             failure.set(null);
         }
-        return tryAgain(new KafkaException(
-                "the group took this instance for an older one of its own name, which nobody has taken over: "
-                        + EngineFailure.root(thrown).getMessage()));
+        return tryAgain(new KafkaException("the group fenced this instance although no other process uses its name: "
+                + EngineFailure.root(thrown).getMessage()));
     }
 
     /** Runs the engine until it is stopped or fails; returns the failure, or null. */
-    private @Nullable Throwable live(Quarantines quarantines) {
+    private @Nullable Throwable runAttempt(Quarantines quarantines) {
         TopologyException sentence = null;
         KafkaStreams streams = made(quarantines);
         engine = streams;
         try (KafkaStreamsMetrics metrics = new KafkaStreamsMetrics(streams);
                 StallWatch stalls = new StallWatch(config, connection, waits, alarms)) {
             metrics.bindTo(engineMeters());
-            stalls.lookAtLog(); // before missing records are skipped
+            stalls.checkLog(); // before missing records are skipped
             streams.start();
             sentence = awaitEnd(streams, stalls);
             boolean closed = streams.close(
@@ -318,7 +317,7 @@ public final class TopologyRunner implements AutoCloseable {
                             .withTimeout(Duration.ofMillis(config.runtime().stopTimeoutMs())));
             if (!closed && sentence == null) {
                 sentence = new TopologyException("the topology did not stop within stop_timeout_ms "
-                        + config.runtime().stopTimeoutMs() + "; what it had not committed will be done again");
+                        + config.runtime().stopTimeoutMs() + "; uncommitted work is repeated");
             }
         }
         if (failure.get() == null && sentence != null) {
@@ -632,7 +631,7 @@ public final class TopologyRunner implements AutoCloseable {
                     connection.command("repair"));
         }
 
-        void lookAtLog() {
+        void checkLog() {
             log.check(monotonicMs());
         }
 
@@ -642,7 +641,7 @@ public final class TopologyRunner implements AutoCloseable {
             all.addAll(InputWaits.of(streams));
             alarms.check(all, monotonicMs());
             if (++looks % LOOKS_AT_LOG == 0) {
-                lookAtLog();
+                checkLog();
             }
         }
 
@@ -723,7 +722,7 @@ public final class TopologyRunner implements AutoCloseable {
                 try {
                     return super.poll(timeout);
                 } catch (LogTruncationException e) {
-                    goOn(e, this::seek);
+                    seekNewEnds(e, this::seek);
                     return ConsumerRecords.empty();
                 }
             }
@@ -733,14 +732,14 @@ public final class TopologyRunner implements AutoCloseable {
              *
              * @throws LogTruncationException the same if an end is unknown
              */
-            static void goOn(LogTruncationException lost, BiConsumer<TopicPartition, OffsetAndMetadata> seek) {
+            static void seekNewEnds(LogTruncationException lost, BiConsumer<TopicPartition, OffsetAndMetadata> seek) {
                 Map<TopicPartition, OffsetAndMetadata> ends = lost.divergentOffsets();
                 if (!ends.keySet().containsAll(lost.partitions())) {
                     throw lost;
                 }
                 ends.forEach((partition, end) -> {
                     LOG.warn(
-                            "{} has lost its end, from offset {} on, up to offset {} of what was read; it is read on from there",
+                            "{} lost the offsets from {} up to {}, which were read; continues at its new end",
                             partition,
                             end.offset(),
                             lost.offsetOutOfRangePartitions().get(partition));
@@ -758,12 +757,12 @@ public final class TopologyRunner implements AutoCloseable {
         private EngineFailure() {}
 
         /** Whether a replacement of the failed thread may succeed. */
-        static boolean mayPass(Throwable thrown) {
+        static boolean isRetriable(Throwable thrown) {
             Throwable cause = thrown;
             while (cause instanceof StreamsException && cause.getCause() != null) {
                 cause = cause.getCause();
             }
-            return !(cause instanceof StreamsException) && Passing.mayPass(cause);
+            return !(cause instanceof StreamsException) && RetriableFailures.isRetriable(cause);
         }
 
         /** Returns the failure with an explanation. */

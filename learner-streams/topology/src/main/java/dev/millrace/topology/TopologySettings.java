@@ -170,7 +170,7 @@ public final class TopologySettings {
                 throw new IllegalArgumentException(
                         "its settings are written in form " + form + ", and this version knows "
                                 + (current() == FIRST ? "form 1" : "forms 1 to " + current())
-                                + "; use the version of Millrace that the run was made with, or a newer one");
+                                + "; use the Millrace version that created the run, or a newer one");
             }
         }
 

@@ -69,9 +69,7 @@ public final class TopologyTasks {
                         new StepRecordReader(topics.trainingLog(), registry, run)));
         join = new TaskFactory<>(
                 "join",
-                Set.of(JoinTask.PENDING),
-                Set.of(JoinTask.SEEN), // a group's memory changes with every sample, and samples of a group come
-                // together
+                Set.of(JoinTask.PENDING, JoinTask.SEEN),
                 List.of(topics.trajectories(), topics.outcomes(), topics.deadLetters()),
                 Optional.empty(),
                 config.join().maxGapMs(),
@@ -80,7 +78,6 @@ public final class TopologyTasks {
         assembly = new TaskFactory<>(
                 "assembly",
                 Set.of(AssemblyTask.STORE),
-                Set.of(),
                 List.of(topics.batches(), topics.outcomes(), topics.deadLetters()),
                 Optional.of(topics.batches()),
                 config.groups().maxGapMs(),

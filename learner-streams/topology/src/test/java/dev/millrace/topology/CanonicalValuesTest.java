@@ -132,6 +132,6 @@ class CanonicalValuesTest {
     void shouldRefuseAValueOfATypeThatNoConfigurationHas() {
         assertThatThrownBy(() -> CanonicalValues.of("x", new Odd('c')))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("x.value is of a type that has no canonical form: java.lang.Character");
+                .hasMessage("x.value has a type without canonical form: java.lang.Character");
     }
 }

@@ -15,16 +15,16 @@ class EngineFailureTest {
 
     @Test
     void shouldReplaceAThreadWhoseFailureMayPassHoweverItIsWrapped() {
-        assertThat(EngineFailure.mayPass(new TimeoutException("no answer"))).isTrue();
-        assertThat(EngineFailure.mayPass(wrapped(new TimeoutException("no answer"))))
+        assertThat(EngineFailure.isRetriable(new TimeoutException("no answer"))).isTrue();
+        assertThat(EngineFailure.isRetriable(wrapped(new TimeoutException("no answer"))))
                 .isTrue();
     }
 
     @Test
     void shouldReplaceNoThreadThatFailedOfItself() {
-        assertThat(EngineFailure.mayPass(new StreamsException("a state that cannot be")))
+        assertThat(EngineFailure.isRetriable(new StreamsException("a state that cannot be")))
                 .isFalse();
-        assertThat(EngineFailure.mayPass(wrapped(new IllegalStateException("a bug"))))
+        assertThat(EngineFailure.isRetriable(wrapped(new IllegalStateException("a bug"))))
                 .isFalse();
     }
 

@@ -129,9 +129,9 @@ class GroupRulesTest {
                         tuple("stage-failed", "groups", "b/0", why),
                         tuple("stage-failed", "groups", "b/1", why));
         assertThat(topology.batches()).isEmpty();
-        assertThat(topology.alarms.standing()).singleElement().satisfies(alarm -> {
+        assertThat(topology.alarms.active()).singleElement().satisfies(alarm -> {
             assertThat(alarm.name()).isEqualTo("batch-failed");
-            assertThat(alarm.text()).startsWith(why + "; its rollouts leave as stage-failed");
+            assertThat(alarm.text()).startsWith(why + "; its rollouts are dropped as stage-failed");
         });
 
         pipeGroup("c", 0, 1);
@@ -141,7 +141,7 @@ class GroupRulesTest {
         assertThat(ids(next)).containsExactly("c/0", "c/1", "d/0", "d/1");
         assertThat(stage(next, "brittle").getValues()).containsOnly(Map.entry("computed", 1.0));
         assertThat(topology.outcomes()).isEmpty();
-        assertThat(topology.alarms.standing()).isEmpty();
+        assertThat(topology.alarms.active()).isEmpty();
     }
 
     @Test

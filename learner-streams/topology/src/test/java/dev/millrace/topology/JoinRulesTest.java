@@ -114,8 +114,8 @@ class JoinRulesTest {
                 .build());
         assertThat(topology.deadLetters())
                 .singleElement()
-                .satisfies(dead -> assertThat(header(dead, "message"))
-                        .contains("keep_sampling_mask asks for the tokens that were left to be sampled from"));
+                .satisfies(dead ->
+                        assertThat(header(dead, "message")).contains("keep_sampling_mask needs the kept tokens"));
     }
 
     @Test

@@ -95,16 +95,15 @@ class SettingsFormsTest {
         CanonicalSettings second = SECOND.write(values("a.wait_s", "2"));
         assertThatThrownBy(() -> FIRST.differences(second, FIRST.write(values())))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage(
-                        "its settings are written in form 2, and this version knows form 1; use the version of Millrace"
-                                + " that the run was made with, or a newer one");
+                .hasMessage("its settings are written in form 2, and this version knows form 1; use the Millrace"
+                        + " version that created the run, or a newer one");
     }
 
     @Test
     void shouldRefuseATextThatIsNoneOfSettings() {
         assertThatThrownBy(() -> CanonicalSettings.parse("something\n"))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageStartingWith("this is no text of settings:");
+                .hasMessageStartingWith("not a text of settings:");
         assertThatThrownBy(() -> CanonicalSettings.parse("millrace settings, form 1\na.x 5\n"))
                 .hasMessageContaining("line 2 has no ' = ': a.x 5");
     }

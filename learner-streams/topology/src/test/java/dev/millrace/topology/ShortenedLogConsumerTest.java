@@ -17,22 +17,22 @@ class ShortenedLogConsumerTest {
 
     private final Map<TopicPartition, Long> places = new HashMap<>();
 
-    private void goOn(Map<TopicPartition, OffsetAndMetadata> ends) {
-        ShortenedLogConsumer.goOn(
+    private void seekNewEnds(Map<TopicPartition, OffsetAndMetadata> ends) {
+        ShortenedLogConsumer.seekNewEnds(
                 new LogTruncationException("lost", Map.of(FIRST, 2_280L, SECOND, 7L), ends),
                 (partition, end) -> places.put(partition, end.offset()));
     }
 
     @Test
     void shouldReadOnWhereEachPartitionEnds() {
-        goOn(Map.of(FIRST, new OffsetAndMetadata(2_267), SECOND, new OffsetAndMetadata(5)));
+        seekNewEnds(Map.of(FIRST, new OffsetAndMetadata(2_267), SECOND, new OffsetAndMetadata(5)));
 
         assertThat(places).containsExactlyInAnyOrderEntriesOf(Map.of(FIRST, 2_267L, SECOND, 5L));
     }
 
     @Test
     void shouldLeaveItToTheEngineWhereTheEndOfOneIsNotKnown() {
-        assertThatThrownBy(() -> goOn(Map.of(FIRST, new OffsetAndMetadata(2_267))))
+        assertThatThrownBy(() -> seekNewEnds(Map.of(FIRST, new OffsetAndMetadata(2_267))))
                 .isInstanceOf(LogTruncationException.class)
                 .hasMessage("lost");
         assertThat(places).isEmpty();

@@ -150,12 +150,12 @@ class TopologyRunnerIT {
                     settled(run.send(Samples.rollout("alone", 0).build()));
                     await(
                             "an alarm",
-                            () -> run.connection.alarms().standing().stream()
+                            () -> run.connection.alarms().active().stream()
                                     .map(Alarm::sentence)
                                     .anyMatch(alarm -> alarm.startsWith("join, partition ")
                                             && alarm.contains("alone/0, for ")
                                             && alarm.contains("for its score")));
-                    assertThat(run.connection.alarms().standing())
+                    assertThat(run.connection.alarms().active())
                             .noneMatch(alarm -> alarm.subject().startsWith("input "));
                     await(
                             "its gauge",
@@ -248,7 +248,7 @@ class TopologyRunnerIT {
             assertThatThrownBy(() -> ended.get(90, TimeUnit.SECONDS))
                     .rootCause()
                     .isInstanceOf(TakenOverException.class)
-                    .hasMessageContaining("topology-one: somebody newer has taken over");
+                    .hasMessageContaining("topology-one: fenced by");
             other.stop();
             otherEnded.get(90, TimeUnit.SECONDS);
             assertThat(run.read(run.connection.topics().batches(), LearnerBatch.class))

@@ -115,7 +115,7 @@ class WaitsTest {
         topology.idle(Duration.ofSeconds(2));
         assertThat(only("stale").what())
                 .isEqualTo(
-                        "batch 0 is not cut: 4 rollouts have left as stale since the one before it, the last more than 8"
+                        "batch 0 is not cut: 4 rollouts were dropped as stale since the previous batch, the last more than 8"
                                 + " versions behind version 100");
         for (String group : List.of("i", "j")) {
             for (int sample = 0; sample < 2; sample++) {

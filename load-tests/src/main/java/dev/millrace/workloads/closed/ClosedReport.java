@@ -9,8 +9,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * Results of a closed loop.
  *
- * @param kind distinguishes it from other reports
- * @param workload as resolved, as YAML
  * @param durability asked of the broker; absent for SYSTEM
  */
 public record ClosedReport(

@@ -11,7 +11,6 @@ import java.util.function.ToDoubleFunction;
  *
  * @param synchronous {@code admission.eta} is 0
  * @param seconds from the end of the first step to that of the last counted one
- * @param use of its time
  * @param speed relative to the synchronous run
  * @param steps after the first
  */
@@ -137,7 +136,6 @@ public record ClosedRun(
      * An optimizer step.
      *
      * @param atSeconds since the end of the run's first step
-     * @param version that it made
      * @param reward mean of the batch
      * @param staleness mean versions behind over trained tokens; NaN without one
      * @param essRatio NaN without a token

@@ -117,11 +117,7 @@ public final class EngineBenchmark {
             @Nullable VersionRates versions,
             long residentBytes) {}
 
-    /**
-     * Measures all, one after the other; from the smallest to the largest, and the resident size is each one's own.
-     *
-     * @param threads inside an operator of the engine, for the report
-     */
+    /** Measures all, one after the other; from the smallest to the largest, and the resident size is each one's own. */
     public Report run(String command, int threads, List<Subject> subjects) {
         ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
         List<Result> results = new ArrayList<>();
@@ -356,7 +352,6 @@ public final class EngineBenchmark {
     /**
      * What versions of a model cost.
      *
-     * @param wholeBytes of a version that is written whole
      * @param deltaBytes of the versions after it
      * @param publishSeconds from weights at hand to a commit that is answered
      * @param loadSeconds from a manifest that is known to weights that are verified, made from those of the version before

@@ -7,13 +7,8 @@ import dev.millrace.policy.session.WeightPlacement;
 /**
  * Work of a round.
  *
- * @param sequences concurrent
  * @param promptTokens per sequence, at least 2
- * @param sampledTokens per sequence
- * @param tokensPerCall sampled tokens per engine call
  * @param tokenBudget padded tokens of a micro-batch
- * @param placement of the sampling weights
- * @param precision of the sampling weights
  * @param rounds after the warm-up
  */
 public record EnginePlan(

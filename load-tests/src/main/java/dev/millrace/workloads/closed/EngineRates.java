@@ -7,7 +7,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * Seconds of each kind of work of an {@link EnginePlan}.
  *
- * @param work of a round
  * @param pack the weights that a step wrote put into the graphs that generate; null where they are fed
  * @param takeUp how long sampling waits for a version prepared in parallel; null where nothing is prepared
  * @param gaps between passes that should agree
@@ -22,7 +21,6 @@ public record EngineRates(
     /**
      * Work of a round.
      *
-     * @param prefill all prompts taken in
      * @param decode all sampled tokens drawn
      * @param score all sequences scored behind their prompts
      * @param gradient forward and backward pass over the same

@@ -29,7 +29,6 @@ public final class EngineTrial implements AutoCloseable {
     private final Device device;
     private final EngineWork work;
 
-    /** Seconds of one round. */
     private record Round(
             double prefill, double decode, double score, double gradient, double update, double pack, double takeUp) {}
 

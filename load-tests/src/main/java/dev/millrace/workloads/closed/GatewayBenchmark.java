@@ -95,10 +95,9 @@ public final class GatewayBenchmark {
 
     /**
      * @param open further sessions, one turn each
-     * @param latencyMs of the engine double
      * @param thinkMs mean pause of an agent
      * @param seconds of each measurement
-     * @param repetitions of each
+     * @param repetitions of each, after one that is not counted
      */
     public record Plan(int agents, int open, long latencyMs, long thinkMs, int seconds, int repetitions) {
         public Plan {
@@ -136,18 +135,10 @@ public final class GatewayBenchmark {
         List<Round> rounds = new ArrayList<>();
         try (BrokerProcess broker =
                         BrokerProcess.start(scratch.resolve("broker"), BrokerConfig.defaults(), List.of("-Xmx1g"));
-                RunLog log = RunLog.open(
+                RunLog log = config.open(
                         Map.of("bootstrap.servers", broker.bootstrapServers()),
-                        config.run().topics(),
-                        new RunLog.NewRun(
-                                config.run().identity(),
-                                config.topology()
-                                        .join()
-                                        .partnerTopics(config.run().topics()),
-                                Optional.empty()),
                         config.sizedTopics(),
-                        "",
-                        Clock.systemUTC());
+                        Optional.empty());
                 FixedLatencyEngine engine = new FixedLatencyEngine(plan.latencyMs());
                 FixedLatencyEngine beside = new FixedLatencyEngine(plan.latencyMs());
                 DirectServer direct = new DirectServer(beside);
@@ -163,7 +154,7 @@ public final class GatewayBenchmark {
             AgentLanes lanes = new AgentLanes(plan.agents(), plan.thinkMs());
             hold(lanes, url);
             Duration duration = Duration.ofSeconds(plan.seconds());
-            for (int r = 0; r < plan.repetitions(); r++) {
+            for (int r = 0; r <= plan.repetitions(); r++) { // the first warms up
                 Histogram without = lanes.play(new Direct(direct.url()), duration);
                 Histogram with = lanes.play(new Sessions(lanes, url), duration);
                 Round round = new Round(
@@ -173,11 +164,14 @@ public final class GatewayBenchmark {
                         with.getTotalCount(),
                         with.getValueAtPercentile(50) / 1e6,
                         with.getValueAtPercentile(99) / 1e6);
-                rounds.add(round);
+                if (r > 0) {
+                    rounds.add(round);
+                }
                 progress.accept(String.format(
                         Locale.ROOT,
-                        "round %d: direct %.1f and %.1f ms (p50, p99 of %d calls), through the gateway %.1f and %.1f ms (%d calls)",
-                        r + 1,
+                        "round %d%s: direct %.1f and %.1f ms (p50, p99 of %d calls), through the gateway %.1f and %.1f ms (%d calls)",
+                        r,
+                        r == 0 ? " (not counted)" : "",
                         round.directP50(),
                         round.directP99(),
                         round.directCalls(),
@@ -226,8 +220,12 @@ public final class GatewayBenchmark {
     /** Releases the prompts that the agents can play, and those held open. */
     private void release(LogConnection connection, MillraceConfig config) throws InterruptedException {
         Task task = config.task().task();
-        long calls =
-                1L * plan.agents() * plan.seconds() * plan.repetitions() * 1000 / (plan.latencyMs() + plan.thinkMs());
+        long calls = 1L
+                * plan.agents()
+                * plan.seconds()
+                * (plan.repetitions() + 1)
+                * 1000
+                / (plan.latencyMs() + plan.thinkMs());
         long groups = (calls / 4 + plan.open() + plan.agents()) / GROUP + 1;
         String topic = connection.topics().prompts();
         var serializer =
@@ -435,7 +433,6 @@ public final class GatewayBenchmark {
         }
     }
 
-    /** An engine double with fixed latency and a fixed answer. */
     private static final class FixedLatencyEngine implements TurnEngine {
         private static final int TOKEN = 5;
         private static final int ANSWER_TOKENS = 32;

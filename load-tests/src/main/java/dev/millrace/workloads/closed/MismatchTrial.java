@@ -40,7 +40,6 @@ public final class MismatchTrial {
 
     /**
      * @param tokens compared over all rounds
-     * @param sampledRate tokens per second
      * @param otherExperts share of differing router choices per token and layer; 0 without experts
      */
     public record Mismatch(

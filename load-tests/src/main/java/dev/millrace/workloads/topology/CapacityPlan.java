@@ -36,11 +36,8 @@ public record CapacityPlan(Load load, List<String> figures, List<Line> lines) {
     private static final double HOURS_PER_DAY = 24;
 
     /**
-     * @param generators of all policies
-     * @param tokensPerSecond response tokens of all generators
      * @param policies runs of one policy each, with their own topics and topology
      * @param responseTokens of a rollout, mean
-     * @param batchSequences rollouts of a step
      */
     public record Load(int generators, double tokensPerSecond, int policies, int responseTokens, int batchSequences) {
         public Load {

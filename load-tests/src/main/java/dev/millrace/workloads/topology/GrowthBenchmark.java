@@ -188,8 +188,6 @@ public final class GrowthBenchmark {
      * Of a rollout, from the commit of the backlog to its last batch.
      *
      * @param processorMicros of this process, which runs all instances and a reader of the batches
-     * @param brokerMicros of the broker's process
-     * @param seconds of the whole backlog
      */
     public record Cost(double processorMicros, double brokerMicros, double seconds, LogBytes log) {}
 
@@ -324,7 +322,6 @@ public final class GrowthBenchmark {
                 measured);
     }
 
-    /** Fits and judges what was measured. */
     static Report report(ReportOrigin origin, Config config, Point base, List<Measured> measured) {
         Report unfitted = new Report(origin, config, base, measured, List.of(), List.of());
         List<Growth> growth = new ArrayList<>();

@@ -15,7 +15,6 @@ public final class LoadException extends RuntimeException {
         super(message, cause);
     }
 
-    /** The failure that a future reports. */
     public static LoadException of(String what, ExecutionException failure) {
         Throwable cause = Objects.requireNonNullElse(failure.getCause(), failure);
         return new LoadException(what + ": " + cause.getMessage(), cause);

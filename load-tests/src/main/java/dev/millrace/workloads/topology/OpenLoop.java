@@ -1,6 +1,7 @@
 package dev.millrace.workloads.topology;
 
 import dev.millrace.schemas.LogCoordinates;
+import dev.millrace.workloads.BoundedWait;
 import dev.millrace.workloads.topology.RolloutShape.RolloutDraw;
 import dev.millrace.workloads.topology.RolloutShape.RolloutDraw.Fate;
 import java.nio.charset.StandardCharsets;
@@ -234,13 +235,7 @@ public final class OpenLoop implements AutoCloseable {
     public void close() {
         stopped.set(true);
         threads.forEach(LockSupport::unpark);
-        for (Thread thread : threads) {
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        }
+        threads.forEach(BoundedWait::join);
     }
 
     /**
@@ -260,7 +255,6 @@ public final class OpenLoop implements AutoCloseable {
             startNanos = nowNanos;
         }
 
-        /** Intended publishing time. */
         public long intended(long index) {
             return startNanos + schedule.nanos(index);
         }

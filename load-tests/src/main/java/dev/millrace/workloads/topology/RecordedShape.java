@@ -27,8 +27,6 @@ import org.apache.kafka.common.serialization.Deserializer;
  *
  * @param versionsBehind over scored rollouts: oldest sampling version to current version at scoring
  * @param unscoredShare including rollouts that waited for a score at the end
- * @param garbageShare undecodable records
- * @param rollouts counted
  */
 public record RecordedShape(
         int groupSize,
@@ -86,7 +84,7 @@ public record RecordedShape(
         }
         if (groups.size() > 1) {
             throw new LoadException("run " + run.run().runId() + " has groups of several sizes " + groups
-                    + ", and a load has one; state the shape of " + "its rollouts in place of rollouts.from");
+                    + ", and a load has one; state the shape of its rollouts in place of rollouts.from");
         }
         return new RecordedShape(
                 groups.iterator().next(),

@@ -279,11 +279,7 @@ public final class ReplayBenchmark {
         public void close() {
             closed = true;
             LockSupport.unpark(collector);
-            try {
-                collector.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
+            BoundedWait.join(collector);
         }
     }
 

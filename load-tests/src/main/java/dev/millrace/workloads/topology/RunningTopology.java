@@ -96,12 +96,6 @@ public final class RunningTopology implements AutoCloseable {
     @Override
     public void close() {
         runners.forEach(TopologyRunner::stop);
-        for (Thread thread : threads) {
-            try {
-                thread.join();
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-            }
-        }
+        threads.forEach(BoundedWait::join);
     }
 }

@@ -143,8 +143,12 @@ public final class SyntheticRun implements AutoCloseable {
         }
     }
 
-    /** Deletes the run's topics, including the topology's. */
     public void delete() throws InterruptedException {
+        deleteTopics(connection);
+    }
+
+    /** Deletes a run's topics, including the topology's. */
+    public static void deleteTopics(LogConnection connection) throws InterruptedException {
         try (Admin admin = Admin.create(connection.admin())) {
             admin.deleteTopics(admin.listTopics().names().get().stream()
                             .filter(name -> name.startsWith(connection.topics().prefix()))
@@ -300,10 +304,6 @@ public final class SyntheticRun implements AutoCloseable {
                     .build();
         }
 
-        /**
-         * @param at position of the rollout
-         * @param newestVersion at the time of the rollout
-         */
         public Score score(RolloutDraw draw, LogCoordinates at, long newestVersion, long nowMs) {
             int length = draw.response().tokens();
             return Score.newBuilder()

@@ -76,10 +76,6 @@ public final class Throughput {
      */
     record Cost(double seconds, double processorSeconds) {}
 
-    /**
-     * @param rates of the topology
-     * @param ratios of a repetition
-     */
     public record Result(
             ThroughputCase of,
             Backlog backlog,
@@ -210,7 +206,6 @@ public final class Throughput {
     }
 
     private Cost topology(SyntheticRun run, ThroughputCase what, Path state) throws InterruptedException {
-        double before = processorSeconds();
         int batches = what.rollouts() / config.batch().sequences();
         if (batches * config.batch().sequences() != what.rollouts()) {
             throw new LoadException(
@@ -226,6 +221,7 @@ public final class Throughput {
                         state,
                         what.instances())) {
             topology.awaitRunning();
+            double before = processorSeconds();
             long began = System.nanoTime();
             BoundedWait.await("batch " + batches + " of " + what.label(), LIMIT, () -> {
                 watch.requireAllToCome();

@@ -82,7 +82,6 @@ public final class TopologyBenchmark {
     /**
      * Parameters of the throughput measurement.
      *
-     * @param threads of one instance
      * @param instances of one thread each, more than one
      * @param backlogMegabytes input per repetition, approximately
      * @param repetitions after the warm-up
@@ -91,7 +90,6 @@ public final class TopologyBenchmark {
 
     /**
      * @param memoryRollouts backlog of the memory measurement
-     * @param latencySeconds load of the latency measurement
      * @param restartSeconds load of the restart measurement
      */
     public record Plan(
@@ -128,7 +126,6 @@ public final class TopologyBenchmark {
                     restartSeconds);
         }
 
-        /** This plan with these parts only, at least one. */
         public Plan only(Set<Part> some) {
             return new Plan(some, responseTokens, throughput, memoryRollouts, latencySeconds, restartSeconds);
         }
@@ -473,10 +470,8 @@ public final class TopologyBenchmark {
         /**
          * Milliseconds unless stated otherwise.
          *
-         * @param batchSequences rollouts per batch
          * @param followed highest sustained rate, rollouts per second
          * @param limitMs three commit intervals
-         * @param publishDelayP99 of the load generator
          */
         public record Result(
                 int responseTokens,
@@ -490,7 +485,6 @@ public final class TopologyBenchmark {
          * Latency of batches.
          *
          * @param rolloutsPerSecond of the measurement, half of the sustained rate
-         * @param batches counted
          */
         public record Added(double rolloutsPerSecond, long batches, double p50, double p95, double p99, double max) {}
 
@@ -646,10 +640,8 @@ public final class TopologyBenchmark {
         }
 
         /**
-         * @param gapSeconds between batches
          * @param toMainSeconds from the first instance's end to the second's main
          * @param toRunningSeconds from main to assigned and restored partitions
-         * @param lost rollouts in no batch
          * @param repeated rollouts in several batches
          */
         public record Result(

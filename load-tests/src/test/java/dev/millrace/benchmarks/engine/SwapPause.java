@@ -185,7 +185,7 @@ public final class SwapPause {
                 defaults.drainMs(),
                 defaults.firstVersionTimeoutMs(),
                 defaults.commitTimeoutMs());
-        return SlotTurnEngine.door(
+        return SlotTurnEngine.factory(
                         Engine.cpu(),
                         new SymbolTokenizer(List.of("a", "b")),
                         config,

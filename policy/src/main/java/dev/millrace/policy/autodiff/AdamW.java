@@ -59,7 +59,6 @@ public final class AdamW {
 
     private final float[] w = new float[CHUNK];
 
-    /** Scratch buffers of a thread. */
     private static final class Scratch {
         private final float[] g = new float[CHUNK];
         private final float[] w = new float[CHUNK];
@@ -98,7 +97,6 @@ public final class AdamW {
     /**
      * State that a policy version carries so that training can continue from it.
      *
-     * @param steps  steps taken
      * @param first  m, one tensor per parameter, named as the parameter
      * @param second v, likewise
      * @param masters likewise, the float32 weights before rounding; empty before the first step, and without rounding
@@ -121,11 +119,7 @@ public final class AdamW {
         this(config, shape.tensors());
     }
 
-    /**
-     * Before the first step.
-     *
-     * @param specs what is trained
-     */
+    /** Before the first step. */
     public AdamW(Config config, List<TensorSpec> specs) {
         this.config = config;
         this.specs = List.copyOf(specs);
@@ -202,7 +196,7 @@ public final class AdamW {
         steps++;
         Optional<DeviceValues> there = gradients.tensors().newer();
         if (there.isPresent()) {
-            stepThere(there.get(), stepped, trained, learningRate);
+            stepOnDevice(there.get(), stepped, trained, learningRate);
             weights.merge();
             return;
         }
@@ -225,7 +219,7 @@ public final class AdamW {
     }
 
     /** The same arithmetic on the gradient's device. */
-    private void stepThere(DeviceValues gradient, TensorSet stepped, Parameters trained, double learningRate) {
+    private void stepOnDevice(DeviceValues gradient, TensorSet stepped, Parameters trained, double learningRate) {
         boolean rounds = trained.dtype() == Dtype.BF16;
         Map<String, TensorSet> sets = new LinkedHashMap<>(Map.of(WEIGHT, stepped, FIRST, first(), SECOND, second()));
         if (rounds) {

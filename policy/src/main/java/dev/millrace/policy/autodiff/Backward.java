@@ -41,7 +41,6 @@ final class Backward {
         return factored.get(matrix);
     }
 
-    /** Graph to which the rules append nodes. */
     Operators ops() {
         return ops;
     }

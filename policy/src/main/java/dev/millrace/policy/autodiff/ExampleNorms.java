@@ -45,7 +45,6 @@ public final class ExampleNorms {
     /**
      * How the rows of a graph's values belong to examples.
      *
-     * @param count   examples in the batch
      * @param lengths rows an example may have, padding included: a value has {@code count * length} rows, example after example
      */
     public record Examples(Dim count, List<Dim> lengths) {
@@ -92,7 +91,6 @@ public final class ExampleNorms {
      * @param graph   holds the forward pass
      * @param seeds   for each result, the gradient that flows into it
      * @param sources inputs of every activation between the weights and the results
-     * @param weights whose gradients count
      * @param byGram  true for a matrix whose norm is cheaper to have through Gram matrices
      * @return [count, summands], float32: the sum of a row, which is best taken in double precision, is the squared norm of that
      *     example's gradient by all the weights

@@ -15,7 +15,6 @@ import dev.millrace.policy.onnx.Value;
  *
  * @param a     [rank, in]
  * @param b     [out, rank]
- * @param scale factor on the product
  */
 public record LowRank(Value a, Value b, float scale) {
 

@@ -177,20 +177,10 @@ public final class ReverseMode {
             RULES.put(
                     "Sqrt", (n, dy, b) -> b.add(n.input(0), b.ops().div(b.ops().mul(dy, 0.5f), n.output())));
             RULES.put(
-                    "Reciprocal",
-                    (n, dy, b) -> b.add(
-                            n.input(0), // -dy y^2
-                            b.ops().neg(b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
-            RULES.put(
                     "Sigmoid",
                     (n, dy, b) -> b.add(
                             n.input(0), // dy y (1 - y)
                             b.ops().mul(dy, b.ops().sub(n.output(), b.ops().mul(n.output(), n.output())))));
-            RULES.put(
-                    "Tanh",
-                    (n, dy, b) -> b.add(
-                            n.input(0), // dy (1 - y^2)
-                            b.ops().sub(dy, b.ops().mul(dy, b.ops().mul(n.output(), n.output())))));
             RULES.put("Add", (n, dy, b) -> {
                 b.add(n.input(0), dy);
                 b.add(n.input(1), dy);
@@ -207,20 +197,6 @@ public final class ReverseMode {
                 Value perDivisor = b.ops().div(dy, n.input(1));
                 b.add(n.input(0), perDivisor);
                 whenWanted(b, n.input(1), () -> b.ops().neg(b.ops().mul(perDivisor, n.output())));
-            });
-            RULES.put("Pow", (n, dy, b) -> {
-                Operators o = b.ops();
-                Value base = n.input(0);
-                Value exponent = n.input(1);
-                whenWanted(
-                        b,
-                        base,
-                        () -> o.mul(
-                                dy,
-                                o.mul(
-                                        exponent,
-                                        o.pow(base, o.sub(exponent, o.graph().scalar(1f))))));
-                whenWanted(b, exponent, () -> o.mul(dy, o.mul(n.output(), o.log(base))));
             });
             RULES.put("Where", (n, dy, b) -> {
                 Value zero = b.ops().graph().scalar(0f);
@@ -362,14 +338,6 @@ public final class ReverseMode {
                     (n, dy, b) -> b.add(
                             n.input(0),
                             b.ops().expand(withReducedAxes(n, dy, b), n.input(0).shape())));
-            RULES.put("ReduceMean", (n, dy, b) -> {
-                long count = 1;
-                for (long axis : b.ops().graph().longs(n.input(1))) {
-                    count *= n.input(0).dim((int) axis).length();
-                }
-                Value share = b.ops().mul(withReducedAxes(n, dy, b), 1f / count);
-                b.add(n.input(0), b.ops().expand(share, n.input(0).shape()));
-            });
             RULES.put("Softmax", (n, dy, b) -> { // y (dy - sum(dy y))
                 Operators o = b.ops();
                 int axis = axis(n, -1);

@@ -24,7 +24,6 @@ interface Attention {
      *
      * @param positions int64 [batch, length], rows of the tables
      * @param cos       [positions, headSize/2], as {@code sin}
-     * @param rounding of the result
      */
     record Rotation(Value positions, Value cos, Value sin, UnaryOperator<Value> rounding) {
 

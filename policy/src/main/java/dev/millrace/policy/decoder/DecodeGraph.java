@@ -195,7 +195,6 @@ public final class DecodeGraph {
         return graph.model();
     }
 
-    /** Results of every iteration, in order. */
     private List<String> results() {
         List<String> results = new ArrayList<>(List.of(TOKENS, LOG_PROBS, TEMPERATURE_LOG_PROBS, ENTROPIES));
         if (features.recordsKept()) {

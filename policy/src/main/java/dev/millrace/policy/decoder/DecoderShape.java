@@ -10,8 +10,6 @@ import java.util.List;
  *
  * @param vocabSize        token ids are {@code 0 .. vocabSize-1}
  * @param hiddenSize       width of the residual stream
- * @param layers           transformer blocks
- * @param heads            query heads
  * @param kvHeads          key/value heads; divides {@code heads} (query head h reads key head h / (heads/kvHeads))
  * @param headSize         width of one head; even, because rotary positions turn pairs
  * @param intermediateSize width of the SwiGLU layer; unused with experts, which have their own width
@@ -53,7 +51,7 @@ public record DecoderShape(
         atLeast(2, maxPositions, "maxPositions");
         if (heads % kvHeads != 0) {
             throw new IllegalArgumentException(
-                    "kvHeads must divide heads, so that each key head serves as many query heads:" + " heads=" + heads
+                    "kvHeads must divide heads, so that each key head serves as many query heads: heads=" + heads
                             + ", kvHeads=" + kvHeads);
         }
         if (headSize % 2 != 0) {
@@ -112,44 +110,12 @@ public record DecoderShape(
                 false);
     }
 
-    /** Returns the same decoder with other traits. */
     public DecoderShape with(DecoderTraits others) {
-        return new DecoderShape(
-                vocabSize,
-                hiddenSize,
-                layers,
-                heads,
-                kvHeads,
-                headSize,
-                intermediateSize,
-                maxPositions,
-                ropeTheta,
-                rmsNormEps,
-                tiedHead,
-                qkvBias,
-                others,
-                maxTensorElements,
-                valueHead);
+        return with(others, maxTensorElements, valueHead);
     }
 
-    /** Returns the same decoder with or without a value head. */
     public DecoderShape withValueHead(boolean present) {
-        return new DecoderShape(
-                vocabSize,
-                hiddenSize,
-                layers,
-                heads,
-                kvHeads,
-                headSize,
-                intermediateSize,
-                maxPositions,
-                ropeTheta,
-                rmsNormEps,
-                tiedHead,
-                qkvBias,
-                traits,
-                maxTensorElements,
-                present);
+        return with(traits, maxTensorElements, present);
     }
 
     /**
@@ -169,6 +135,10 @@ public record DecoderShape(
 
     /** Returns the same decoder with tensors of at most {@code mostElements} elements. */
     public DecoderShape within(int mostElements) {
+        return with(traits, mostElements, valueHead);
+    }
+
+    private DecoderShape with(DecoderTraits others, int mostElements, boolean withValues) {
         return new DecoderShape(
                 vocabSize,
                 hiddenSize,
@@ -182,9 +152,9 @@ public record DecoderShape(
                 rmsNormEps,
                 tiedHead,
                 qkvBias,
-                traits,
+                others,
                 mostElements,
-                valueHead);
+                withValues);
     }
 
     private static void atLeast(int bound, int value, String name) {

@@ -34,11 +34,7 @@ final class ExpertLayer {
         return "padded_" + tokensOf(layer, expert);
     }
 
-    /**
-     * Adds the axis lengths that a router decides, assuming an equal number of tokens per expert.
-     *
-     * @param lengths by symbol
-     */
+    /** Adds the axis lengths that a router decides, assuming an equal number of tokens per expert. */
     static void addEvenLengths(Experts experts, int layer, long tokens, Map<String, Long> lengths) {
         for (int expert = 0; expert < experts.count(); expert++) {
             long each = (tokens * experts.perToken() + experts.count() - 1) / experts.count();

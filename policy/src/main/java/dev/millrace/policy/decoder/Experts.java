@@ -34,7 +34,6 @@ public record Experts(int count, int perToken, int width, boolean normalised) {
         }
     }
 
-    /** Returns whether there are any. */
     public boolean present() {
         return count > 0;
     }

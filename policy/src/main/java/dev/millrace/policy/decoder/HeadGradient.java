@@ -99,7 +99,6 @@ public final class HeadGradient {
         return new HeadGradient(List.copyOf(names), graph.part("head", outputs));
     }
 
-    /** The tensors that gradients are found of. */
     public List<String> trained() {
         return trained;
     }

@@ -37,7 +37,7 @@ public record LoraShape(int rank, double alpha, List<String> targetModules) {
         for (String module : targetModules) {
             if (!MODULES.contains(module)) {
                 throw new IllegalArgumentException("target_modules names " + module
-                        + ", which is no linear layer of a decoder's block; these are " + MODULES);
+                        + ", which is not a linear layer of a decoder's block; these are " + MODULES);
             }
         }
         if (new HashSet<>(targetModules).size() < targetModules.size()) {
@@ -100,7 +100,6 @@ public record LoraShape(int rank, double alpha, List<String> targetModules) {
         return List.copyOf(tensors);
     }
 
-    /** Number of parameters of the adapter. */
     public long parameterCount(DecoderShape shape) {
         return tensors(shape).stream().mapToLong(TensorSpec::elementCount).sum();
     }

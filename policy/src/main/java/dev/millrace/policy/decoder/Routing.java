@@ -27,7 +27,6 @@ interface Routing {
      * Reports the used experts.
      *
      * @param experts as {@link #chosen} gave them
-     * @param weights of the same shape
      */
     void took(int layer, Value experts, Value weights);
 }

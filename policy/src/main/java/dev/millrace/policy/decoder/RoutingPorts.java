@@ -45,7 +45,6 @@ public final class RoutingPorts implements Routing {
         return "routed_experts." + layer;
     }
 
-    /** Name of the output with their weights. */
     public static String weights(int layer) {
         return "router_weights." + layer;
     }

@@ -36,7 +36,6 @@ record RowSoftmax(Value logits, Value all, Value probs, Value logProbs, Value en
             @Nullable Value kept,
             @Nullable Value keptMask) {
 
-        /** Declares them as inputs of a graph with {@code count} rows. */
         static Inputs declare(GraphBuilder graph, Dim count, Vocabulary vocabulary) {
             boolean cut = vocabulary == Vocabulary.CUT;
             Shape kept = Shape.of(count, Dim.symbol("M"));

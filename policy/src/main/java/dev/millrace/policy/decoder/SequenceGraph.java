@@ -138,10 +138,7 @@ public final class SequenceGraph {
     /** Computes additional values of a chunk. */
     @FunctionalInterface
     private interface ChunkBody {
-        /**
-         * @param number of the chunk
-         * @return values per row, by name
-         */
+        /** @return values per row, by name */
         Map<String, Value> write(Operators inside, Value number, RowSoftmax softmax);
     }
 
@@ -282,7 +279,6 @@ public final class SequenceGraph {
      * Returns the names of the matrices whose gradient norms are cheaper through Gram matrices:
      * {@code n (in + out) <= in out}, with n rows per sequence.
      *
-     * @param length padded tokens of a sequence
      * @param scored wanted tokens of a sequence, the only ones that reach the head
      */
     public static Set<String> cheaperByGram(DecoderShape shape, int length, int scored) {

@@ -58,7 +58,6 @@ final class TensorNames {
         return layer(layer) + "mlp.gate.weight";
     }
 
-    /** Prefix of the names of an expert's projections. */
     static String expert(int layer, int expert) {
         return layer(layer) + "mlp.experts." + expert + ".";
     }

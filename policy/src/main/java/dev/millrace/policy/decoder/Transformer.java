@@ -164,7 +164,6 @@ final class Transformer {
         return arithmetic.linear(ops, x, name, biased);
     }
 
-    /** Rounds a stored value to the precision. */
     Value rounded(Value x) {
         return arithmetic.rounded(ops, x);
     }
@@ -285,7 +284,6 @@ final class Transformer {
             return columns.size() == 1 ? columns.get(0) : ops.concat(1, columns.toArray(Value[]::new));
         }
 
-        /** The names of the tensors that a whole lies in. */
         List<String> pieces(String name) {
             WholeTensor whole = cut.get(name);
             return whole == null
@@ -293,7 +291,6 @@ final class Transformer {
                     : whole.pieces().stream().map(TensorSpec::name).toList();
         }
 
-        /** Rounds a stored value. */
         Value rounded(Operators ops, Value x) {
             return precision == Precision.BF16 ? ops.cast(ops.cast(x, ElementType.BFLOAT16), ElementType.FLOAT) : x;
         }

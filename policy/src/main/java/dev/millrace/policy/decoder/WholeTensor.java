@@ -73,13 +73,11 @@ public record WholeTensor(String name, List<Long> dims, List<TensorSpec> pieces)
         return new WholeTensor(name, lengths, pieces);
     }
 
-    /** Name of the whole tensor that a piece belongs to. */
     public static String nameOf(String tensor) {
         int bracket = tensor.endsWith("]") ? tensor.lastIndexOf('[') : -1;
         return bracket < 0 ? tensor : tensor.substring(0, bracket);
     }
 
-    /** Returns whether it is split into several tensors. */
     public boolean isCut() {
         return pieces.size() > 1;
     }

@@ -227,7 +227,8 @@ public final class AdapterDirectory {
                 }
             } catch (PatternSyntaxException e) {
                 throw new CheckpointException(
-                        directory.resolve(CONFIG) + ": " + patterns + ": " + pattern + " is no regular expression", e);
+                        directory.resolve(CONFIG) + ": " + patterns + ": " + pattern + " is not a regular expression",
+                        e);
             }
         }
         return config.number(key);

@@ -234,7 +234,6 @@ public final class CheckpointDirectory {
         new Tensors(shape()).close();
     }
 
-    /** Returns the directory. */
     public Path path() {
         return directory;
     }
@@ -383,7 +382,7 @@ public final class CheckpointDirectory {
             }
             if (!Files.isRegularFile(index)) {
                 throw new CheckpointException(
-                        index + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+                        index + " is not a regular file or a link to one; remove it, or give the whole checkpoint");
             }
             return indexed(index);
         }

@@ -104,7 +104,6 @@ public final class CheckpointExport {
     /**
      * Exports in the layout of another checkpoint: with its config, types, files and tokenizer files.
      *
-     * @param begun of the same shape
      * @throws CheckpointException if it is of another shape, or cannot be read
      */
     public static CheckpointExport like(CheckpointDirectory begun, Weights weights) throws IOException {
@@ -158,7 +157,6 @@ public final class CheckpointExport {
         return new CheckpointExport(weights, config, layout, companions, Optional.of(only));
     }
 
-    /** The types that tensors are written in. */
     public Set<String> types() {
         return tensorsByFile().values().stream()
                 .flatMap(List::stream)

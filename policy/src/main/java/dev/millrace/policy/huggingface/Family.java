@@ -13,15 +13,11 @@ import java.util.stream.Collectors;
  *
  * @param modelType {@code model_type}
  * @param architecture the {@code architectures} entry with a language model head
- * @param window which layers have a sliding window
- * @param traits what holds for the family
  */
 record Family(String modelType, String architecture, Window window, Set<Trait> traits) {
-    /** Traits of a family, or allowed keys of its config. */
     enum Trait {
         /** {@code num_key_value_heads} may be left out, for as many as query heads; other readers would take their own number. */
         KEY_HEADS_DEFAULT,
-        /** {@code head_dim} must be there. */
         HEAD_SIZE_REQUIRED,
         /** Queries, keys and values have biases without a key. */
         QKV_BIAS,
@@ -29,7 +25,6 @@ record Family(String modelType, String architecture, Window window, Set<Trait> t
         ATTENTION_BIAS,
         /** {@code mlp_bias} may be true. */
         MLP_BIAS,
-        /** Queries and keys are normed. */
         QUERY_KEY_NORM,
         /** Every layer is a mixture of experts. */
         EXPERTS
@@ -88,7 +83,6 @@ record Family(String modelType, String architecture, Window window, Set<Trait> t
                         "no family of Hugging Face's has a decoder of this shape, so it has no config.json: " + shape));
     }
 
-    /** Their names in words: a, b or c. */
     static String names() {
         return ALL.stream()
                 .map(Family::modelType)

@@ -10,10 +10,9 @@ import java.util.Optional;
 import java.util.stream.Stream;
 
 /** Creates a directory atomically, and never replaces another. */
-final class NewDirectory {
+public final class NewDirectory {
     private NewDirectory() {}
 
-    /** Writes its contents. */
     @FunctionalInterface
     interface Content {
         void write(Path into) throws IOException;
@@ -22,8 +21,7 @@ final class NewDirectory {
     /** @throws CheckpointException if the directory exists; after any exception nothing is left behind */
     static void write(Path directory, Content content) throws IOException {
         if (Files.exists(directory, LinkOption.NOFOLLOW_LINKS)) {
-            throw new CheckpointException(
-                    directory + " is there already, and nothing is overwritten; name a new directory");
+            throw new CheckpointException(directory + " exists and is not overwritten; name a new directory");
         }
         Path absolute = directory.toAbsolutePath().normalize();
         Path parent = Optional.ofNullable(absolute.getParent()).orElse(absolute);
@@ -37,11 +35,12 @@ final class NewDirectory {
         }
     }
 
-    private static void remove(Path partial) throws IOException {
-        if (!Files.exists(partial)) {
+    /** Deletes a directory with its contents, if it exists. */
+    public static void remove(Path directory) throws IOException {
+        if (!Files.exists(directory)) {
             return;
         }
-        try (Stream<Path> left = Files.walk(partial)) {
+        try (Stream<Path> left = Files.walk(directory)) {
             for (Path path : left.sorted(Comparator.reverseOrder()).toList()) {
                 Files.delete(path);
             }

@@ -56,13 +56,13 @@ final class SafetensorsFile implements AutoCloseable {
     /** @throws CheckpointException if its header is invalid; see {@link SafetensorsHeader} */
     static SafetensorsFile open(Path path) throws IOException {
         if (!Files.isRegularFile(path)) {
-            throw new CheckpointException(path + " is no regular file, so it holds no tensors");
+            throw new CheckpointException(path + " is not a regular file, so it holds no tensors");
         }
         FileChannel channel = FileChannel.open(path, StandardOpenOption.READ);
         try {
             long headerBytes = read(path, channel, 0, LENGTH_BYTES).getLong(0);
             if (headerBytes < 2 || headerBytes > MAX_HEADER_BYTES) {
-                throw new CheckpointException(path + " is no safetensors file: its header would be " + headerBytes
+                throw new CheckpointException(path + " is not a safetensors file: its header would be " + headerBytes
                         + " bytes long, more than " + MAX_HEADER_BYTES + " or less than 2");
             }
             long dataBytes = channel.size() - LENGTH_BYTES - headerBytes;
@@ -175,7 +175,7 @@ final class SafetensorsFile implements AutoCloseable {
     }
 
     private static CheckpointException ended(Path path, long after) {
-        return new CheckpointException(path + " is no safetensors file: it ends after " + after
+        return new CheckpointException(path + " is not a safetensors file: it ends after " + after
                 + " bytes, within what its header says is there");
     }
 
@@ -235,7 +235,6 @@ final class SafetensorsFile implements AutoCloseable {
         /**
          * Reads it.
          *
-         * @param file name of the file in messages
          * @param dataBytes number of bytes after the header
          * @return entries by name, in the header's order
          * @throws CheckpointException if the file is not what it must be
@@ -246,10 +245,10 @@ final class SafetensorsFile implements AutoCloseable {
                 header.read(parser);
             } catch (JsonProcessingException e) {
                 throw new CheckpointException(
-                        file + " is no safetensors file: its header is not JSON: " + e.getOriginalMessage(), e);
+                        file + " is not a safetensors file: its header is not JSON: " + e.getOriginalMessage(), e);
             } catch (IOException e) {
                 throw new CheckpointException(
-                        file + " is no safetensors file: its header is not JSON: " + e.getMessage(), e);
+                        file + " is not a safetensors file: its header is not JSON: " + e.getMessage(), e);
             }
             header.requireCovered(dataBytes);
             return header.entries;
@@ -257,7 +256,7 @@ final class SafetensorsFile implements AutoCloseable {
 
         private void read(JsonParser parser) throws IOException {
             if (parser.nextToken() != JsonToken.START_OBJECT) {
-                throw new CheckpointException(file + " is no safetensors file: its header is no JSON object");
+                throw new CheckpointException(file + " is not a safetensors file: its header is no JSON object");
             }
             for (String name = parser.nextFieldName(); name != null; name = parser.nextFieldName()) {
                 parser.nextToken();
@@ -273,7 +272,7 @@ final class SafetensorsFile implements AutoCloseable {
             }
             if (parser.currentToken() != JsonToken.END_OBJECT || parser.nextToken() != null) {
                 throw new CheckpointException(file
-                        + " is no safetensors file: its header continues after its JSON object, where only"
+                        + " is not a safetensors file: its header continues after its JSON object, where only"
                         + " spaces may be");
             }
         }
@@ -371,7 +370,6 @@ final class SafetensorsFile implements AutoCloseable {
             return new CheckpointException(file + ": " + name + " " + why);
         }
 
-        /** Shortens a name for messages. */
         private static String shown(JsonNode node) {
             String text = node.toString();
             return text.length() <= 80 ? text : text.substring(0, 80) + "...";

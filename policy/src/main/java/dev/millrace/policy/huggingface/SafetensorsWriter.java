@@ -28,7 +28,6 @@ final class SafetensorsWriter {
         void take(ByteBuffer block) throws IOException;
     }
 
-    /** An entry of a file. */
     sealed interface Entry permits Tensor, Changes {
         String name();
 
@@ -108,7 +107,6 @@ final class SafetensorsWriter {
         }
     }
 
-    /** A value converted to a type, in the low bits. */
     @FunctionalInterface
     private interface ToBits {
         int of(float value);

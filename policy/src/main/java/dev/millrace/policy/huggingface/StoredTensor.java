@@ -8,7 +8,6 @@ import java.util.List;
  * @param file  name of the file within the directory
  * @param type  as the format writes it, such as {@code BF16}
  * @param dims  axis lengths, outermost first
- * @param bytes that it takes
  */
 public record StoredTensor(String file, String type, List<Long> dims, long bytes) {
     public StoredTensor {

@@ -85,7 +85,6 @@ final class Builtins {
             throw Values.refusedType(of + " needs a text as " + name + ", instead", value);
         }
 
-        /** Refuses the remaining arguments. */
         void end() {
             if (taken < values.size() || !named.isEmpty()) {
                 throw new TemplateException(of + " takes no argument "

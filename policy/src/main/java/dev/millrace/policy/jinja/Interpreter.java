@@ -196,7 +196,7 @@ final class Interpreter {
             Scope holding = scope.holding(attribute.namespace());
             if (holding == null || !(holding.names.get(attribute.namespace()) instanceof Namespace namespace)) {
                 throw new TemplateException(
-                        "it sets an attribute of " + attribute.namespace() + ", which is no namespace");
+                        "it sets an attribute of " + attribute.namespace() + ", which is not a namespace");
             }
             namespace.attributes().put(attribute.name(), value);
         } else if (target instanceof Target.Several several) {

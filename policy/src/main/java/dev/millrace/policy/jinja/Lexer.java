@@ -12,7 +12,6 @@ import java.util.regex.Pattern;
  * -} strips all blanks on its side and {@code +} none. Used by one thread, once.
  */
 final class Lexer {
-    /** Kind of token. */
     enum Kind {
         DATA,
         BLOCK_BEGIN,

@@ -9,7 +9,6 @@ sealed interface Node {
     /** A statement: renders text or changes names. */
     sealed interface Statement extends Node {}
 
-    /** An expression. */
     sealed interface Expression extends Node {}
 
     record Data(String text) implements Statement {}
@@ -42,7 +41,6 @@ sealed interface Node {
     /** A body with names of its own, such as {@code generation}. */
     record Scope(List<Statement> body) implements Statement {}
 
-    /** @param mentioned names in its body */
     record Macro(String name, Parameters parameters, List<Statement> body, java.util.Set<String> mentioned)
             implements Statement {}
 
@@ -53,7 +51,6 @@ sealed interface Node {
 
     record Continue() implements Statement {}
 
-    /** @param defaults of the last names */
     record Parameters(List<String> names, List<Expression> defaults) {}
 
     /** Target of an assignment: a name, an attribute of a namespace, or several of these. */

@@ -142,7 +142,6 @@ final class Parser {
         }
     }
 
-    /** Parses the body of a block and its end. */
     private List<Statement> body(String end) {
         expect(Kind.BLOCK_END);
         List<Statement> body = statements(Set.of(end));

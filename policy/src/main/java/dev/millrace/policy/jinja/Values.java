@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 final class Values {
     /** Limit of a text and of the whole output. */
     static final int MOST_CHARACTERS = 1_000_000;
-    /** Limit of a list. */
+
     static final int MOST_ELEMENTS = 100_000;
 
     private static final int MOST_STEPS = 2_000_000;
@@ -88,7 +88,6 @@ final class Values {
     /** Result of {@code namespace()}, the only mutable value. */
     record Namespace(Map<String, @Nullable Object> attributes) {}
 
-    /** A callable. */
     interface Callable {
         @Nullable
         Object call(List<@Nullable Object> arguments, Map<String, @Nullable Object> named);

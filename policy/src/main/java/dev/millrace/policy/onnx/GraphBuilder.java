@@ -203,8 +203,6 @@ public final class GraphBuilder {
      * Splits this graph into a forward and a backward pass; see {@link GraphPart#cut}.
      *
      * @param forward number of leading nodes that form the forward pass
-     * @param results of the forward pass
-     * @param gradients of the backward pass
      * @param again nodes of the forward pass that the backward pass recomputes
      */
     public GraphPart.Cut cut(

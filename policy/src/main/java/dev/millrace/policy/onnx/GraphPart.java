@@ -92,8 +92,6 @@ public final class GraphPart {
      * Cuts a graph into its forward and its backward pass.
      *
      * @param forwardNodes number of leading nodes that form the forward pass
-     * @param results of the forward pass
-     * @param gradients of the backward pass
      * @param again nodes of the forward pass that the backward pass recomputes where it needs them; other values that
      *     it needs are kept
      */
@@ -138,12 +136,10 @@ public final class GraphPart {
         return inputs.stream().map(Value::name).toList();
     }
 
-    /** Names of the outputs. */
     public Set<String> outputs() {
         return Set.copyOf(outputs.keySet());
     }
 
-    /** The part as a model. */
     public ModelProto model() {
         GraphBuilder part = new GraphBuilder(name);
         inputs.forEach(part::input);
@@ -157,7 +153,6 @@ public final class GraphPart {
      * same time. Assumes that nodes run in their order and that each value is freed after its last reader. Views share
      * the memory of the viewed value. An elementwise operator overwrites an operand that has no further reader.
      *
-     * @param lengths   of the symbols of the axes
      * @param elsewhere outputs that are written into the caller's memory
      */
     public long peakBytes(Map<String, Long> lengths, Predicate<String> elsewhere) {

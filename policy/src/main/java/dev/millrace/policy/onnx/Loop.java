@@ -44,7 +44,7 @@ public record Loop(List<Value> states, List<Value> results) {
     public static Loop append(GraphBuilder graph, Value trips, Dim iterations, List<State> states, Body body) {
         GraphBuilder inside = graph.body("body");
         Value number = inside.input(graph.fresh("iteration", ElementType.INT64, Shape.SCALAR));
-        Value goOn = inside.input(graph.fresh("go_on", ElementType.BOOL, Shape.SCALAR));
+        Value condition = inside.input(graph.fresh("go_on", ElementType.BOOL, Shape.SCALAR));
         List<Value> entering = states.stream()
                 .map(state -> inside.input(graph.fresh("state", state.initial().type(), state.inside())))
                 .toList();
@@ -53,7 +53,7 @@ public record Loop(List<Value> states, List<Value> results) {
             throw new IllegalArgumentException(
                     "the body hands on " + iteration.states().size() + " states, not " + states.size());
         }
-        inside.output(goOn);
+        inside.output(condition);
         iteration.states().forEach(inside::output);
         iteration.results().forEach(inside::output);
 

@@ -12,7 +12,6 @@ import java.util.function.UnaryOperator;
  * @param domain     empty for ONNX's own operators
  * @param inputs     operands in order; optional trailing operands are left out, never null
  * @param outputs    results in order
- * @param attributes by name
  */
 public record Node(
         String domain,

@@ -45,10 +45,6 @@ public final class Operators {
         return binary("Div", a, b);
     }
 
-    public Value pow(Value base, Value exponent) {
-        return binary("Pow", base, exponent);
-    }
-
     public Value neg(Value x) {
         return unary("Neg", x);
     }
@@ -65,16 +61,8 @@ public final class Operators {
         return unary("Sqrt", x);
     }
 
-    public Value reciprocal(Value x) {
-        return unary("Reciprocal", x);
-    }
-
     public Value sigmoid(Value x) {
         return unary("Sigmoid", x);
-    }
-
-    public Value tanh(Value x) {
-        return unary("Tanh", x);
     }
 
     public Value abs(Value x) {

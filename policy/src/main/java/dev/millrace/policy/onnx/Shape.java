@@ -48,10 +48,6 @@ public record Shape(List<Dim> dims) {
         return dims.stream().reduce(Dim.ONE, Dim::times);
     }
 
-    public boolean isConstant() {
-        return dims.stream().allMatch(Dim::isConstant);
-    }
-
     /** All lengths, when every one is known. */
     public long[] lengths() {
         return dims.stream().mapToLong(Dim::length).toArray();

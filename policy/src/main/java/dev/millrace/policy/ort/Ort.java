@@ -122,7 +122,6 @@ public final class Ort {
         return Held.INSTANCE;
     }
 
-    /** ONNX Runtime's version. */
     public static String version() {
         return get().version;
     }
@@ -310,7 +309,6 @@ public final class Ort {
             return os.isEmpty() || arch.isEmpty() ? Optional.empty() : Optional.of(os + "-" + arch);
         }
 
-        /** The folder with all libraries. */
         Path folder() {
             try {
                 Map<String, URL> libraries = libraries();
@@ -341,7 +339,7 @@ public final class Ort {
             } catch (IOException e) {
                 throw new IllegalStateException(
                         "ONNX Runtime's libraries can be kept in none of " + roots
-                                + "; let one of them be written, or name a" + " folder that has them with -D" + PATH
+                                + "; let one of them be written, or name a folder that has them with -D" + PATH
                                 + ": "
                                 + e.getMessage(),
                         e);

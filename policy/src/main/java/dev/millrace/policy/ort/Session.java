@@ -29,10 +29,8 @@ public final class Session implements AutoCloseable {
      *
      * @param cuda the device's ordinal; empty for the CPU
      * @param tf32 whether products of float32 on the device may use TF32
-     * @param threads inside one operator
      * @param plansMemory whether memory is planned for each input size
      * @param cpuArena whether freed memory of the host is kept for later calls
-     * @param entries session configuration entries, by name
      * @param initializers by name, each declared in the graph as external; read while the graph is compiled
      */
     public record Options(
@@ -121,7 +119,6 @@ public final class Session implements AutoCloseable {
         return List.copyOf(names);
     }
 
-    /** All outputs, by name. */
     public List<String> outputs() {
         return outputs;
     }
@@ -139,8 +136,6 @@ public final class Session implements AutoCloseable {
     /**
      * Runs.
      *
-     * @param wanted outputs to allocate
-     * @param pinned outputs to write into given tensors
      * @param place of the new ones
      */
     public Result run(Map<String, Tensor> inputs, Collection<String> wanted, Map<String, Tensor> pinned, Place place) {

@@ -144,7 +144,6 @@ public final class Tensor implements AutoCloseable {
         return facts().dims().clone();
     }
 
-    /** Number of values. */
     public int count() {
         return Math.toIntExact(facts().count());
     }

@@ -19,10 +19,7 @@ public final class DecodeInput {
     private final int[] forced;
     private final float[] uniforms;
 
-    /**
-     * @param slots    of the session
-     * @param maxSteps most steps in one call: the session's {@code tokensPerCall}
-     */
+    /** @param maxSteps most steps in one call: the session's {@code tokensPerCall} */
     public DecodeInput(int slots, int maxSteps) {
         this.slots = slots;
         this.maxSteps = maxSteps;
@@ -33,7 +30,6 @@ public final class DecodeInput {
         clear();
     }
 
-    /** All slots idle. */
     public void clear() {
         Arrays.fill(steps, 0);
         Arrays.fill(forced, UNSET);

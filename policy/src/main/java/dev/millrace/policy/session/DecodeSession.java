@@ -47,7 +47,6 @@ public final class DecodeSession implements AutoCloseable {
     private final HeldSlots held;
 
     /**
-     * @param slots          sequences in flight
      * @param capacityTokens longest sequence, prompt included; at most the shape's maxPositions
      * @param tokensPerCall  most tokens a slot appends in one call, at most the shape's sliding window if it has one; new weights
      *     are taken up between calls
@@ -144,7 +143,6 @@ public final class DecodeSession implements AutoCloseable {
      * Begins a sequence in a slot as a copy of the first tokens of another slot's, with their keys and values.
      *
      * @param tokens    at least 1 and at most the other's {@link #position}
-     * @param lastToken the last of these
      */
     public void copy(int from, int to, int tokens, int lastToken) {
         held.copy(held, from, to, tokens);
@@ -379,7 +377,6 @@ public final class DecodeSession implements AutoCloseable {
                     clear(done);
                     throw new NonFiniteScoreException(
                             slot,
-                            held.length(slot) + step,
                             "slot " + slot + ", position " + (held.length(slot) + step) + ": logProb="
                                     + done.temperatureLogProb(step, slot) + ", entropy=" + done.entropy(step, slot)
                                     + "; the weights hold values no softmax survives");

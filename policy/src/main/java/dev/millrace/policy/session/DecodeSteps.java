@@ -49,7 +49,6 @@ public final class DecodeSteps {
         return slot < slots ? steps[slot] : 0;
     }
 
-    /** The forced or sampled token. */
     public int token(int step, int slot) {
         return (int) tokens[index(step, slot)];
     }

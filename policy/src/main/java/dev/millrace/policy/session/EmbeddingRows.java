@@ -31,7 +31,6 @@ interface EmbeddingRows extends AutoCloseable {
      */
     boolean add(MicroBatch micro, Session.Result flows);
 
-    /** Adds everything to the gradient. */
     void addToGradient();
 
     @Override

@@ -89,7 +89,6 @@ public final class Engine {
         compile(graph.model()).close();
     }
 
-    /** ONNX Runtime's version. */
     public static String runtimeVersion() {
         return Ort.version();
     }

@@ -3,8 +3,6 @@ package dev.millrace.policy.session;
 /**
  * Log-probs of k tokens at each position in addition to the given one; packed as in {@link SequenceBatch}.
  *
- * @param scores     of the given tokens
- * @param k          entries of a position
  * @param logProbs {@code [packed][k]}; minus infinity for a token that could not be drawn
  * @param remainders one per packed token: log of the probability of all other tokens together; minus infinity if there
  *     are none

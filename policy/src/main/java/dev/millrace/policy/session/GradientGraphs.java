@@ -27,7 +27,6 @@ final class GradientGraphs implements AutoCloseable {
     private final @Nullable Session embeddingSums;
     private final Map<Vocabulary, Head> heads = new EnumMap<>(Vocabulary.class);
 
-    /** The head's graph and its session. */
     record Head(HeadGradient gradient, Session session) {}
 
     GradientGraphs(Engine engine, DecoderShape shape, Optional<LoraShape> lora, Activations activations) {

@@ -37,14 +37,7 @@ public final class GradientPass implements AutoCloseable {
 
     private boolean finished; // then the device's sums are the gradient
 
-    /**
-     * A batch with its coefficients, as {@link GradientSession#accumulate} takes them.
-     *
-     * @param temperatures one per sequence
-     * @param logProbCoefficients one per packed token
-     * @param entropyCoefficients one per packed token
-     * @param valueCoefficients one per packed token
-     */
+    /** A batch with its coefficients, as {@link GradientSession#accumulate} takes them. */
     public record Part(
             SequenceBatch batch,
             float[] temperatures,

@@ -76,7 +76,6 @@ public final class GradientSession implements AutoCloseable {
      *
      * @param temperatures         one per sequence, above 0; log-probs and entropies are those after temperature
      * @param logProbCoefficients  c, one per packed token; 0 for a token without loss
-     * @param entropyCoefficients  e, one per packed token
      * @param into                 of what is trained; partly added to if the call fails
      * @throws java.util.concurrent.CancellationException if the thread is interrupted, checked between layers; the
      *     flag stays set

@@ -22,7 +22,6 @@ public final class HeldPrefix {
         this.routing = routing;
     }
 
-    /** Tokens whose keys and values it has. */
     public int tokens() {
         return tokens;
     }

@@ -24,7 +24,6 @@ final class HeldRouting {
         return perToken > 0;
     }
 
-    /** Copies the routing of a slot's first tokens. */
     RoutedExperts of(int slot, int tokens) {
         return ofSlot[slot].of(tokens);
     }
@@ -46,14 +45,12 @@ final class HeldRouting {
         System.arraycopy(of.weights(), 0, ofSlot[slot].weights(), 0, size);
     }
 
-    /** Requests the outputs that {@link #take} reads. */
     void bind(Session.Binding binding) {
         for (int layer = 0; isNeeded() && layer < shape.layers(); layer++) {
             bind(binding, layer);
         }
     }
 
-    /** Requests the outputs that {@link #takeKnown} reads. */
     void bindKnown(Session.Binding binding) {
         for (int layer = 0; isNeeded() && layer < shape.layers() - 1; layer++) {
             bind(binding, layer);

@@ -56,7 +56,6 @@ final class HeldSlots implements AutoCloseable {
         return length[slot];
     }
 
-    /** The last token of each of the first slots. */
     long[] lastTokens(int first) {
         return Arrays.copyOf(lastToken, first);
     }

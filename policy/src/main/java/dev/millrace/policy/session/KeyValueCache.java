@@ -65,7 +65,6 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    /** Rows of a slot. */
     int capacity() {
         return capacity;
     }
@@ -100,7 +99,6 @@ final class KeyValueCache implements AutoCloseable {
         }
     }
 
-    /** Copies the first rows of a slot of this or another cache into a slot. */
     void copy(KeyValueCache of, int from, int to, int rows) {
         if (rows == 0) {
             return;
@@ -158,7 +156,6 @@ final class KeyValueCache implements AutoCloseable {
     /**
      * Restores rows that {@link #take} returned into a slot.
      *
-     * @param taken number of rows taken
      * @param rows number of leading rows to restore
      */
     void give(int slot, float[][] given, int taken, int rows) {

@@ -27,12 +27,10 @@ final class LengthTables {
                 .floats(SequenceGraph.SIN, of.positions().sin(), length, half);
     }
 
-    /** Attention masks of every kind of layer. */
     void feedMasks(int length, Feeds feeds) {
         of(length).masks().forEach((name, mask) -> feeds.floats(name, mask.duplicate(), length, length));
     }
 
-    /** The name of a layer's mask. */
     String mask(int layer) {
         return shape.traits().isWindowed(layer) ? SequenceGraph.WINDOW_MASK : SequenceGraph.MASK;
     }

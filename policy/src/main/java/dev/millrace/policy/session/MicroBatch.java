@@ -286,7 +286,6 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             if (!Float.isFinite(scores.logProbs()[packed]) || !Float.isFinite(scores.entropies()[packed])) {
                 throw new NonFiniteScoreException(
                         sequences[row],
-                        t,
                         "sequence " + sequences[row] + ", token " + t + ": logProb=" + scores.logProbs()[packed]
                                 + ", entropy=" + scores.entropies()[packed]
                                 + "; the weights hold values no softmax survives");
@@ -294,7 +293,6 @@ record MicroBatch(SequenceBatch batch, int[] sequences, int length, int width, i
             if (scores.values().length > 0 && !Float.isFinite(scores.values()[packed])) {
                 throw new NonFiniteScoreException(
                         sequences[row],
-                        t,
                         "sequence " + sequences[row] + ", token " + t + ": value=" + scores.values()[packed]
                                 + "; the weights of the value head hold numbers that are not finite");
             }

@@ -147,14 +147,12 @@ final class MicroBatchGradient {
                 (result, from) -> {});
     }
 
-    /** Reads the results of a chunk of rows. */
     private interface ChunkReader {
         void read(Session.Result result, int from);
     }
 
     /**
      * @param fed inputs in addition to the head's own
-     * @param written outputs in addition to the gradients
      * @param more outputs in addition to the scores
      */
     private void head(Map<String, Tensor> fed, Map<String, Tensor> written, String[] more, ChunkReader reader) {
@@ -309,7 +307,6 @@ final class MicroBatchGradient {
         return sums;
     }
 
-    /** Inputs of a graph by name. */
     private Map<String, Tensor> feeds(
             List<String> names, int layer, Map<String, Tensor> common, Map<String, Tensor> flows) {
         Map<String, Tensor> feeds = new HashMap<>();

@@ -24,7 +24,6 @@ public record MicrobatchLimit(int tokens, long bytes) {
         return new MicrobatchLimit(tokens, ANY_MEMORY);
     }
 
-    /** Returns the row limit, given an estimate of the bytes for a number of sequences of one length. */
     RowLimit rows(PassBytes estimate) {
         RowLimit byTokens = RowLimit.tokens(tokens);
         return bytes == ANY_MEMORY ? byTokens : new RowLimit.ByMemory(byTokens, estimate, bytes);

@@ -5,21 +5,14 @@ public final class NonFiniteScoreException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     private final int sequence;
-    private final int token;
 
-    NonFiniteScoreException(int sequence, int token, String message) {
+    NonFiniteScoreException(int sequence, String message) {
         super(message);
         this.sequence = sequence;
-        this.token = token;
     }
 
     /** Index of the sequence in its batch; the slot, where slots were decoded. */
     public int sequence() {
         return sequence;
-    }
-
-    /** Position of the token in the sequence, prompt included. */
-    public int token() {
-        return token;
     }
 }

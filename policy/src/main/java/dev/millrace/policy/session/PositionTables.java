@@ -37,7 +37,6 @@ final class PositionTables {
         }
     }
 
-    /** Positions that have a row. */
     int rows() {
         return rows;
     }

@@ -314,7 +314,6 @@ public final class PreparedWeights {
         /**
          * The same graph with external initializers instead of inputs.
          *
-         * @param names of the initializers
          * @param fed of all inputs that it is to be without
          */
         private ModelProto withInside(Set<String> names, Set<String> fed) {

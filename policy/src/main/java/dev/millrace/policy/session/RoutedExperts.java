@@ -16,8 +16,6 @@ import java.util.Arrays;
  * {@value RoutingPorts#OWN_CHOICE} marks entries that were not recorded, for instance in the last layer of a prompt's
  * tokens, whose output is not used. The arrays are not copied.
  *
- * @param layers   of the model
- * @param perToken experts of a token in a layer
  * @param ids      of the experts, from 0
  * @param weights of these experts; 0 where not recorded
  */
@@ -48,7 +46,6 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return new RoutedExperts(layers, perToken, ofExperts, ofWeights);
     }
 
-    /** Returns a routing of this number of tokens with nothing recorded yet. */
     static RoutedExperts unknown(DecoderShape shape, int tokens) {
         int perToken = shape.traits().experts().perToken();
         int size = Math.multiplyExact(Math.multiplyExact(tokens, shape.layers()), perToken);
@@ -57,7 +54,6 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return new RoutedExperts(shape.layers(), perToken, ids, new float[size]);
     }
 
-    /** Returns the number of tokens that have entries. */
     public int tokens() {
         return ids.length / (layers * perToken);
     }
@@ -67,7 +63,6 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return (token * layers + layer) * perToken;
     }
 
-    /** Returns whether the routing of a token in a layer is recorded. */
     public boolean isNoted(int token, int layer) {
         return ids[at(token, layer)] != RoutingPorts.OWN_CHOICE;
     }
@@ -82,11 +77,7 @@ public record RoutedExperts(int layers, int perToken, byte[] ids, float[] weight
         return new RoutedExperts(layers, perToken, some, Arrays.copyOf(weights, size));
     }
 
-    /**
-     * Refuses a routing that does not fit such a model.
-     *
-     * @param what name of the routing in the error
-     */
+    /** Refuses a routing that does not fit such a model. */
     public void require(DecoderShape shape, String what) {
         Experts experts = shape.traits().experts();
         if (!experts.present()) {

@@ -5,7 +5,6 @@ import dev.millrace.policy.decoder.RoutingPorts;
 import dev.millrace.policy.ort.Session;
 import dev.millrace.policy.ort.Tensor;
 
-/** Routing output of one layer, row by row. */
 record RoutingOutput(long[] ids, float[] weights, int perToken) {
 
     static RoutingOutput read(Session.Result result, int layer, DecoderShape shape) {
@@ -16,7 +15,6 @@ record RoutingOutput(long[] ids, float[] weights, int perToken) {
                 shape.traits().experts().perToken());
     }
 
-    /** Records a row as a token's routing. */
     void put(int row, RoutedExperts into, int token, int layer) {
         int at = into.at(token, layer);
         for (int i = 0; i < perToken; i++) {

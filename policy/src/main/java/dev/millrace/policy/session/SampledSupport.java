@@ -38,7 +38,6 @@ public final class SampledSupport {
         this.widest = most;
     }
 
-    /** Scored tokens. */
     int tokens() {
         return counts.length;
     }

@@ -26,7 +26,6 @@ final class SequenceRunner implements AutoCloseable {
     interface Graphs extends AutoCloseable {
         Session of(MicroBatch micro);
 
-        /** How the graph wants a planned micro-batch laid out. */
         default MicroBatch laidOut(MicroBatch planned) {
             return planned;
         }
@@ -175,7 +174,6 @@ final class SequenceRunner implements AutoCloseable {
         check(shape, weights, batch, temperatures);
     }
 
-    /** Refuses sequences that no graph of a shape can take. */
     static void check(DecoderShape shape, Weights weights, SequenceBatch batch, float[] temperatures) {
         if (!weights.shape().equals(shape)) {
             throw new IllegalArgumentException(

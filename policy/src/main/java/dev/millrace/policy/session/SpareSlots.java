@@ -34,7 +34,6 @@ public final class SpareSlots implements AutoCloseable {
         own.prefill(weights, known);
     }
 
-    /** Tokens that a sequence here has. */
     public int position(int spare) {
         return own.length(spare);
     }
@@ -43,7 +42,6 @@ public final class SpareSlots implements AutoCloseable {
      * Begins a sequence as a copy of the first tokens of one of the session's. For the session's owner.
      *
      * @param tokens    at least 1, and at most those of the session's
-     * @param lastToken the last of these
      */
     public void copyFrom(int slot, int spare, int tokens, int lastToken) {
         own.copy(session, slot, spare, tokens);
@@ -55,11 +53,7 @@ public final class SpareSlots implements AutoCloseable {
         session.copy(own, spare, slot, own.length(spare));
     }
 
-    /**
-     * Switches the slot to the sequence that was {@link #write written} there. For the session's owner.
-     *
-     * @param lastToken of it
-     */
+    /** Switches the slot to the sequence that was {@link #write written} there. For the session's owner. */
     public void take(int spare, int slot, int lastToken) {
         session.set(slot, own.length(spare), lastToken);
     }

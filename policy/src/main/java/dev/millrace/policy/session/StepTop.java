@@ -5,7 +5,6 @@ import java.util.Arrays;
 /**
  * The likeliest tokens of each step of a call.
  *
- * @param k          per step and slot
  * @param ids        [steps, slots, k]
  * @param logProbs   [steps, slots, k]
  * @param remainders [steps, slots], of all others together

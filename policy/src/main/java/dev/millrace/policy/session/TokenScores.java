@@ -12,7 +12,6 @@ import dev.millrace.policy.decoder.DecoderShape;
  */
 public record TokenScores(float[] logProbs, float[] entropies, float[] sumSquaredProbs, float[] values) {
 
-    /** @param shape of the policy */
     public static TokenScores allocate(int count, DecoderShape shape) {
         return new TokenScores(
                 new float[count], new float[count], new float[count], new float[shape.valueHead() ? count : 0]);

@@ -11,7 +11,6 @@ import java.util.Map;
  * weights, while another may {@link #prepare} weights.
  */
 interface WeightedGraph extends AutoCloseable {
-    /** Prepares a call with these weights if needed. */
     void prepare(Weights weights);
 
     /** Discards prepared forms: weights may have been written meanwhile. For the thread that runs it. */
@@ -23,11 +22,7 @@ interface WeightedGraph extends AutoCloseable {
     @Override
     void close();
 
-    /**
-     * A graph with weights.
-     *
-     * @param bound weights to bind as inputs
-     */
+    /** A graph with weights. */
     record Weighted(Session session, Engine.Bound bound) implements AutoCloseable {
         Map<String, Tensor> tensors() {
             return bound.tensors();

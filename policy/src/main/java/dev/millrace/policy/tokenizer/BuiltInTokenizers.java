@@ -1,7 +1,7 @@
 package dev.millrace.policy.tokenizer;
 
 import dev.millrace.api.catalogue.BuiltIn;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.tokenizer.TokenizerSettings;
 import java.util.List;
@@ -15,8 +15,8 @@ public final class BuiltInTokenizers implements BuiltIn {
     }
 
     @Override
-    public List<Door> doors() {
-        return List.of(new Door(
+    public List<ExtensionPoint> extensionPoints() {
+        return List.of(new ExtensionPoint(
                 "tokenizer", TokenizerSettings.class, "task.tokenizer", "makes tokens of text and text of tokens"));
     }
 

@@ -35,8 +35,6 @@ public final class ChatTemplate {
     private final String hash;
 
     /**
-     * @param template the program
-     * @param place its location, for messages
      * @param specialTokens by the names that templates use, such as {@code bos_token}
      * @param date output of {@code strftime_now}; empty for none
      * @throws IllegalArgumentException if it cannot be read

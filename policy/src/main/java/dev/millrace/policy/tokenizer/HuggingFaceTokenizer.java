@@ -58,10 +58,7 @@ public final class HuggingFaceTokenizer implements Tokenizer {
     private final Optional<ChatTemplate> chat;
 
     /**
-     * @param json the bytes of the file
-     * @param name of the file, for messages
      * @param modelVocabulary number of the model's ids; 0 for the file's number of tokens
-     * @param stopTokens that end a text
      * @param chat how conversations become text; empty if the checkpoint has no template
      * @throws IllegalArgumentException if the file cannot be read as a tokenizer, or has tokens that the model does not know
      */
@@ -258,7 +255,6 @@ public final class HuggingFaceTokenizer implements Tokenizer {
             }
         }
 
-        /** The way out, as the end of a message. */
         static String remedy() {
             return "; its native part is unpacked into " + NAME
                     + " of the home folder, or of the temporary folder where the former cannot be"
@@ -269,7 +265,6 @@ public final class HuggingFaceTokenizer implements Tokenizer {
     /**
      * Facts of a {@code tokenizer.json} that the library does not expose.
      *
-     * @param highestId that has a token
      * @param longestToken in UTF-16 characters; 0 if a token may represent more text than its own characters, as with
      * fused or dropped unknown ones
      */
@@ -279,7 +274,6 @@ public final class HuggingFaceTokenizer implements Tokenizer {
 
         private static final ObjectMapper JSON = new ObjectMapper();
 
-        /** @param name of the file, for messages */
         static TokenizerFile read(byte[] json, String name) {
             try {
                 JsonNode file = JSON.readTree(json);

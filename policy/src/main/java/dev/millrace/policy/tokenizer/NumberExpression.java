@@ -20,10 +20,7 @@ public final class NumberExpression {
     private final String text;
     private final ExpressionTemplate expression;
 
-    /**
-     * @param known allowed names
-     * @throws IllegalArgumentException if it is not an expression, or uses another name
-     */
+    /** @throws IllegalArgumentException if it is not an expression, or uses another name */
     public NumberExpression(String text, Set<String> known) {
         if (text.isBlank() || text.length() > MOST_CHARACTERS) {
             throw new IllegalArgumentException("must have 1 to " + MOST_CHARACTERS
@@ -33,7 +30,7 @@ public final class NumberExpression {
         try {
             this.expression = new ExpressionTemplate(text);
         } catch (TemplateException e) {
-            throw new IllegalArgumentException("is no expression: '" + text + "': " + e.getMessage(), e);
+            throw new IllegalArgumentException("is not an expression: '" + text + "': " + e.getMessage(), e);
         }
         for (String name : expression.names()) {
             if (!known.contains(name)) {
@@ -63,7 +60,7 @@ public final class NumberExpression {
         }
         double number = value instanceof Boolean truth ? (truth ? 1 : 0) : number(value);
         if (!Double.isFinite(number)) {
-            throw new IllegalArgumentException("'" + text + "' gives " + number + ", which is no finite number");
+            throw new IllegalArgumentException("'" + text + "' gives " + number + ", which is not a finite number");
         }
         return number;
     }

@@ -42,7 +42,6 @@ public final class SymbolTokenizer implements Tokenizer {
         this.hash = digest(this.symbols);
     }
 
-    /** The id of one symbol. */
     public int id(String symbol) {
         Integer id = ids.get(symbol);
         if (id == null) {

@@ -54,7 +54,6 @@ public record TokenizerDirectory(String directory, String date) implements Token
         this(directory, "");
     }
 
-    /** That of the checkpoint. */
     public static TokenizerDirectory defaults() {
         return new TokenizerDirectory("");
     }
@@ -75,7 +74,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
         Path folder = Path.of(directory);
         Path file = folder.resolve(FILE);
         if (Files.exists(file) && !Files.isRegularFile(file)) {
-            throw new IllegalArgumentException(file + " is no regular file; give the directory of a checkpoint");
+            throw new IllegalArgumentException(file + " is not a regular file; give the directory of a checkpoint");
         }
         if (!Files.isRegularFile(file)) {
             throw new IllegalArgumentException(folder + " holds no " + FILE
@@ -113,7 +112,6 @@ public record TokenizerDirectory(String directory, String date) implements Token
         }
     }
 
-    /** The same files in another folder. */
     public TokenizerDirectory in(Path folder) {
         return new TokenizerDirectory(folder.toString(), date);
     }
@@ -159,7 +157,7 @@ public record TokenizerDirectory(String directory, String date) implements Token
     private static boolean isThere(Path file) {
         if (Files.exists(file, LinkOption.NOFOLLOW_LINKS) && !Files.isRegularFile(file)) {
             throw new IllegalArgumentException(
-                    file + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+                    file + " is not a regular file or a link to one; remove it, or give the whole checkpoint");
         }
         return Files.exists(file);
     }

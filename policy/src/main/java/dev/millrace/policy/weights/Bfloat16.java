@@ -30,7 +30,6 @@ public final class Bfloat16 {
         return Float.intBitsToFloat(bits << Short.SIZE);
     }
 
-    /** Returns whether a value is exactly representable. */
     public static boolean holds(float value) {
         return (Float.floatToRawIntBits(value) & 0xffff) == 0;
     }

@@ -21,7 +21,6 @@ public interface DeviceValues extends TensorSet.Pending {
     /** Returns whether {@link #squaredNorm} is finite, as it then was for values that have only shrunk since. */
     boolean isFinite();
 
-    /** Multiplies all values. */
     void scale(float factor);
 
     /**

@@ -81,7 +81,6 @@ public final class Gradients {
         }
     }
 
-    /** Adds other gradients of the same shape. */
     public void add(Gradients other) {
         if (!other.specs().equals(specs())) {
             throw new IllegalArgumentException(

@@ -52,7 +52,6 @@ public final class LoraAdapter {
         return shape;
     }
 
-    /** Returns the base weights. */
     public FrozenWeights base() {
         return base;
     }
@@ -108,7 +107,6 @@ public final class LoraAdapter {
      * @param b {@code [out, rank]}
      * @param a {@code [rank, in]}
      * @param into row of W, of length {@code in}
-     * @param sum scratch of that length
      */
     public static void addRow(FloatBuffer b, int row, float[][] a, float scale, float[] into, float[] sum) {
         int first = row * a.length;

@@ -27,13 +27,11 @@ public final class MatrixRows {
         this.width = Math.toIntExact(matrix.dims().get(1));
     }
 
-    /** Copies a row. */
     public void get(int row, float[] into) {
         int piece = pieceOf(row);
         pieces.get(piece).get(place(row, piece), into, 0, width);
     }
 
-    /** Overwrites a row. */
     public void put(int row, float[] from) {
         int piece = pieceOf(row);
         pieces.get(piece).put(place(row, piece), from, 0, width);

@@ -35,7 +35,6 @@ public final class Parameters {
         return tensors.specs();
     }
 
-    /** Returns the type of the values. */
     public Dtype dtype() {
         return dtype;
     }
@@ -71,7 +70,7 @@ public final class Parameters {
             for (int i = 0; i < count; i++) {
                 if (!Bfloat16.holds(block[i])) {
                     throw new IllegalStateException(
-                            name + " has " + block[i] + ", which is no bfloat16; round weights before writing them");
+                            name + " has " + block[i] + ", which is not a bfloat16; round weights before writing them");
                 }
                 narrow[i] = Bfloat16.of(block[i]);
             }
@@ -116,7 +115,6 @@ public final class Parameters {
         tensors.copyFrom(source.tensors);
     }
 
-    /** Independent parameters with the same values. */
     Parameters copy() {
         return new Parameters(dtype, tensors.copy());
     }

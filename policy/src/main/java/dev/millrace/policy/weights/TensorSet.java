@@ -30,7 +30,6 @@ public final class TensorSet {
 
     /** Values that the buffers do not have yet. */
     interface Pending {
-        /** @param buffers of the set, by name; all are written */
         void writeTo(Function<String, FloatBuffer> buffers);
     }
 
@@ -145,7 +144,6 @@ public final class TensorSet {
         }
     }
 
-    /** An independent set with the same values. */
     public TensorSet copy() {
         TensorSet copy = new TensorSet(specs);
         copy.copyFrom(this);

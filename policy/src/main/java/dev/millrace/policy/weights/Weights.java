@@ -120,7 +120,6 @@ public final class Weights {
         return shape;
     }
 
-    /** Returns the type of the values. */
     public Dtype dtype() {
         return parameters.dtype();
     }

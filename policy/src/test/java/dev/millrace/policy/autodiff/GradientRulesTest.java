@@ -53,16 +53,13 @@ class GradientRulesTest {
         cases.add(unary("Exp", -1, 1, Operators::exp));
         cases.add(unary("Log", 0.6, 2, Operators::log));
         cases.add(unary("Sqrt", 0.6, 2, Operators::sqrt));
-        cases.add(unary("Reciprocal", 0.7, 2, Operators::reciprocal));
         cases.add(unary("Sigmoid", -2, 2, Operators::sigmoid));
-        cases.add(unary("Tanh", -1.5, 1.5, Operators::tanh));
-        for (String operator : List.of("Add", "Sub", "Mul", "Div", "Pow")) {
+        for (String operator : List.of("Add", "Sub", "Mul", "Div")) {
             BinaryOperator write = switch (operator) {
                 case "Add" -> Operators::add;
                 case "Sub" -> Operators::sub;
                 case "Mul" -> Operators::mul;
-                case "Div" -> Operators::div;
-                default -> Operators::pow;
+                default -> Operators::div;
             };
             cases.add(binary(
                     operator,
@@ -233,9 +230,6 @@ class GradientRulesTest {
         cases.add(curved("ReduceSum", "an axis kept", x, o -> v -> o.reduceSum(square(o, v), true, -1), 4, 2, 3));
         cases.add(curved(
                 "ReduceSum", "two axes dropped", x, o -> v -> o.reduceSum(square(o, v), false, 0, 2), 4, 2, 3));
-        cases.add(curved("ReduceMean", "an axis kept", x, o -> v -> o.reduceMean(square(o, v), true, 1), 4, 2, 3));
-        cases.add(curved(
-                "ReduceMean", "two axes dropped", x, o -> v -> o.reduceMean(square(o, v), false, 1, 2), 4, 2, 3));
         cases.add(curved("Softmax", "last axis", x, o -> v -> o.softmax(v, -1), 2, 2, 3));
         cases.add(curved("Softmax", "middle axis", x, o -> v -> o.softmax(v, 1), 2, 2, 3));
         cases.add(curved("LogSoftmax", "last axis", x, o -> v -> o.logSoftmax(v, -1), 2, 2, 3));

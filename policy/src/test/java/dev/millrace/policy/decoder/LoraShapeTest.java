@@ -40,7 +40,8 @@ class LoraShapeTest {
         assertThatThrownBy(() -> new LoraShape(1, 1, List.of()))
                 .hasMessageStartingWith("target_modules must name a linear layer at least, of [q_proj, k_proj");
         assertThatThrownBy(() -> new LoraShape(1, 1, List.of("lm_head")))
-                .hasMessageStartingWith("target_modules names lm_head, which is no linear layer of a decoder's block");
+                .hasMessageStartingWith(
+                        "target_modules names lm_head, which is not a linear layer of a decoder's block");
         assertThatThrownBy(() -> new LoraShape(1, 1, List.of("q_proj", "q_proj")))
                 .hasMessage("target_modules names a layer twice: [q_proj, q_proj]");
         assertThatThrownBy(() -> new LoraShape(9, 1, List.of("k_proj")).tensors(Shapes.ONE_KEY_HEAD))

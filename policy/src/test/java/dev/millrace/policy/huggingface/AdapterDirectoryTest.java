@@ -135,7 +135,7 @@ class AdapterDirectoryTest {
                 "lora_alpha | 0 | lora_alpha=0: must be above 0",
                 "use_rslora | \"yes\" | use_rslora=\"yes\": must be true or false",
                 "target_modules | [\"q_proj\", \"v_proj\"] | \"v_proj\" has no tensors in adapter_model.safetensors",
-                "rank_pattern | {\"(\": 1} | rank_pattern: ( is no regular expression",
+                "rank_pattern | {\"(\": 1} | rank_pattern: ( is not a regular expression",
             })
     void shouldRefuseByName(String key, String value, String says) throws IOException {
         ObjectNode config = config();

@@ -70,7 +70,7 @@ class AdapterExportTest {
         }
         assertThat(export.type()).isEqualTo(dtype.name());
         assertThat(export.bytes()).isEqualTo(LORA.parameterCount(base.shape()) * dtype.bytes());
-        assertThatThrownBy(() -> export.to(to, "again")).hasMessageContaining("is there already");
+        assertThatThrownBy(() -> export.to(to, "again")).hasMessageContaining("exists and is not overwritten");
         assertThat(directory).isDirectoryNotContaining("glob:**.partial-*");
         assertThatThrownBy(() -> new CheckpointDirectory(to).shape())
                 .hasMessageContaining("holds an adapter (adapter_config.json) and no model");

@@ -159,7 +159,7 @@ class CheckpointDeltaTest {
         assertThat(read(to.resolve("delta.safetensors"))).isEmpty();
         assertThatThrownBy(() -> export(before.copy(), "BF16").deltaTo(to, export(before, "BF16")))
                 .isInstanceOf(CheckpointException.class)
-                .hasMessage(to + " is there already, and nothing is overwritten; name a new directory");
+                .hasMessage(to + " exists and is not overwritten; name a new directory");
     }
 
     @Test

@@ -277,7 +277,7 @@ class CheckpointDirectoryTest {
         Files.delete(index);
         Files.createSymbolicLink(index, directory.resolve("blob"));
         assertThatThrownBy(checkpoint::load)
-                .hasMessage(index + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+                .hasMessage(index + " is not a regular file or a link to one; remove it, or give the whole checkpoint");
         Files.delete(index);
         Files.writeString(index, text);
         file("model.safetensors", "{}", ByteBuffer.allocate(0));
@@ -448,7 +448,7 @@ class CheckpointDirectoryTest {
         Files.write(directory.resolve("extra.safetensors"), new byte[] {1, 2, 3});
         assertThatThrownBy(checkpoint::load)
                 .hasMessageEndingWith(
-                        "is no safetensors file: it ends after 3 bytes, within what its header says is there");
+                        "is not a safetensors file: it ends after 3 bytes, within what its header says is there");
         Files.delete(directory.resolve("extra.safetensors"));
         assertThatThrownBy(checkpoint::load).hasMessageEndingWith("holds no *.safetensors file");
     }

@@ -158,7 +158,7 @@ class CheckpointExportTest {
         assertThatThrownBy(() ->
                         CheckpointExport.of(Weights.random(Shapes.TIED, 1)).to(there, "card"))
                 .isInstanceOf(CheckpointException.class)
-                .hasMessage(there + " is there already, and nothing is overwritten; name a new directory");
+                .hasMessage(there + " exists and is not overwritten; name a new directory");
         assertThat(there).isEmptyDirectory();
     }
 }

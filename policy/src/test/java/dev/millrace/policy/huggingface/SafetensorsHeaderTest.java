@@ -122,7 +122,8 @@ class SafetensorsHeaderTest {
         }
         assertThatThrownBy(() -> SafetensorsFile.open(file(99_999_999)))
                 .hasMessageEndingWith("it ends after 10 bytes, within what its header says is there");
-        assertThatThrownBy(() -> SafetensorsFile.open(Path.of("/dev/zero"))).hasMessageContaining("is no regular file");
+        assertThatThrownBy(() -> SafetensorsFile.open(Path.of("/dev/zero")))
+                .hasMessageContaining("is not a regular file");
     }
 
     private Path file(long length) throws Exception {

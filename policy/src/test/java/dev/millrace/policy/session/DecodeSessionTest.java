@@ -108,11 +108,11 @@ class DecodeSessionTest {
 
     @ParameterizedTest
     @FieldSource("SHAPES")
-    void shouldGoOnBitForBitFromWhatWasTakenOutOfAnotherSession(DecoderShape shape) {
-        ENGINES.forEach(engine -> goOn(engine, shape));
+    void shouldResumeAPrefixOfAnotherSessionBitForBit(DecoderShape shape) {
+        ENGINES.forEach(engine -> resume(engine, shape));
     }
 
-    private static void goOn(Engine engine, DecoderShape shape) {
+    private static void resume(Engine engine, DecoderShape shape) {
         Weights weights = RaggedBatches.weights(shape, 1);
         int[] known = {1, 2, 3, 4, 5, 6, 1, 2, 3};
         try (DecodeSession first = new DecodeSession(engine, shape, 2, 21, 2);

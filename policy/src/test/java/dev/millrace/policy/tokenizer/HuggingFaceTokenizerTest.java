@@ -124,7 +124,7 @@ class HuggingFaceTokenizerTest {
         Files.createSymbolicLink(template, folder.resolve("blob"));
         assertThatThrownBy(() -> tiny("{}"))
                 .hasMessage(
-                        template + " is no regular file, nor a link to one; remove it, or give the whole checkpoint");
+                        template + " is not a regular file or a link to one; remove it, or give the whole checkpoint");
         Files.writeString(folder.resolve("blob"), "{{ messages[0].content }} !");
         assertThat(tiny("{}").encode(List.of(new ChatMessage("user", "the")))).containsExactly(15, 21);
     }
@@ -144,7 +144,7 @@ class HuggingFaceTokenizerTest {
                 .hasMessageStartingWith(folder + " holds no tokenizer.json");
         Path file = Files.createDirectory(folder.resolve("tokenizer.json"));
         assertThatThrownBy(() -> new TokenizerDirectory(folder.toString()).open())
-                .hasMessage(file + " is no regular file; give the directory of a checkpoint");
+                .hasMessage(file + " is not a regular file; give the directory of a checkpoint");
         Files.delete(file);
         try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
             sparse.setLength(200_000_000);

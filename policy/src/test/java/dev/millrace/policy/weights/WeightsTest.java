@@ -127,7 +127,7 @@ class WeightsTest {
         Weights weights = Weights.zeros(SHAPE, Dtype.BF16);
         weights.tensor(DOWN).put(5, 0.1f);
         assertThatThrownBy(() -> weights.bytes(DOWN))
-                .hasMessage(DOWN + " has 0.1, which is no bfloat16; round weights before writing them");
+                .hasMessage(DOWN + " has 0.1, which is not a bfloat16; round weights before writing them");
         assertThatThrownBy(() -> weights.copyFrom(Weights.zeros(SHAPE)))
                 .hasMessage("weights of F32 into weights of BF16");
         assertThatThrownBy(() -> weights.load("model.norm.weight", ByteBuffer.allocate(256)))

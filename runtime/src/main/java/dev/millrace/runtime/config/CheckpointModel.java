@@ -115,8 +115,8 @@ public final class CheckpointModel {
             throw new ConfigException("model.checkpoint " + directory.path() + " has a vocabulary of " + found
                     + " tokens and the task's has "
                     + tokenizer.vocabSize()
-                    + "; a policy can only be trained on the tokens it knows, so give a checkpoint of the task's vocabulary,"
-                    + " or train it on text with its own: --data FILE");
+                    + "; give a checkpoint with the task's vocabulary, or train on text with the checkpoint's own:"
+                    + " --data FILE");
         }
         Path file = directory.path().resolve(TOKENIZER);
         if (task instanceof TextTask || !Files.exists(file)) {
@@ -129,14 +129,14 @@ public final class CheckpointModel {
                 throw new ConfigException(
                         file + " gives '" + symbol + "' " + (ids.has(symbol) ? "the id " + ids.get(symbol) : "no id")
                                 + " and the task's vocabulary the id " + id
-                                + "; the policy would read other words than the task writes");
+                                + "; the policy would read different tokens");
             }
         }
     }
 
     private static JsonNode vocabulary(Path file) {
         if (!Files.isRegularFile(file)) {
-            throw new ConfigException(file + " is no regular file; give the directory of a checkpoint");
+            throw new ConfigException(file + " is not a regular file; give the directory of a checkpoint");
         }
         byte[] text;
         try (InputStream in = Files.newInputStream(file)) {
@@ -146,7 +146,7 @@ public final class CheckpointModel {
         }
         if (text.length > TokenizerDirectory.MOST_BYTES) {
             throw new ConfigException(file + " has more than " + TokenizerDirectory.MOST_BYTES
-                    + " bytes, which no tokenizer needs; give the directory of a checkpoint");
+                    + " bytes, too many for a tokenizer; give the directory of a checkpoint");
         }
         try {
             JsonNode ids = JSON.readTree(text).at("/model/vocab");

@@ -25,7 +25,6 @@ import java.util.Optional;
  * {@code defaults()}.
  */
 public final class Choice {
-    /** The key that names the kind. */
     public static final String KIND = "kind";
 
     private final List<Kind> kinds;
@@ -38,7 +37,7 @@ public final class Choice {
 
     /** Returns the choice for a component's type; empty if the type is not a choice. */
     public static Optional<Choice> of(Class<?> type) {
-        if (Catalogue.current().door(type).isPresent()) {
+        if (Catalogue.current().extensionPoint(type).isPresent()) {
             return Optional.of(new Choice(Catalogue.current().kinds(type), true));
         }
         return type.isInterface() && type.isSealed()
@@ -60,7 +59,6 @@ public final class Choice {
                 : Optional.empty();
     }
 
-    /** The kind of a value. */
     public static String kindOf(Object value) {
         return CanonicalValues.kindOf(value.getClass());
     }
@@ -70,14 +68,8 @@ public final class Choice {
         return kinds.stream().map(Kind::name).toList();
     }
 
-    /** The defaults of every kind, in the order of {@link #kinds}. */
     public List<Record> defaults() {
         return kinds.stream().map(Kind::defaults).toList();
-    }
-
-    /** Every kind, in the order of {@link #kinds}. */
-    public List<Kind> all() {
-        return kinds;
     }
 
     /**
@@ -133,7 +125,7 @@ public final class Choice {
                             ? kind.getDeclaredConstructor().newInstance()
                             : kind.getMethod("defaults").invoke(null));
         } catch (InvocationTargetException e) {
-            throw new IllegalStateException("the defaults of " + kind + " are refused by itself", e.getCause());
+            throw new IllegalStateException("the defaults of " + kind + " fail its own validation", e.getCause());
         } catch (ReflectiveOperationException e) {
             throw new IllegalStateException(
                     kind + " needs a public static defaults(), as every kind with settings does", e);

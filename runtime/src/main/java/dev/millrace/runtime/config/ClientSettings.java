@@ -37,8 +37,8 @@ final class ClientSettings {
             STREAMS,
             Set.copyOf(StreamsConfig.configDef().names()));
 
-    private static final String EXACTLY_ONCE = "exactly-once delivery rests on it; leave it out";
-    private static final String IDENTITY = "the run's identity rests on it; leave it out";
+    private static final String EXACTLY_ONCE = "exactly-once delivery depends on it; leave it out";
+    private static final String IDENTITY = "the run's identity depends on it; leave it out";
     /** Maps a name to the reason why it cannot be set. */
     private static final Map<String, String> OURS = Map.ofEntries(
             Map.entry("bootstrap.servers", "run.bootstrap_servers (--bootstrap-servers) says where the cluster is"),
@@ -93,9 +93,9 @@ final class ClientSettings {
                 ? all()
                 : prefix.isEmpty() ? all() : Objects.requireNonNull(NAMES.get(prefix), prefix);
         if (!known.contains(bare)) {
-            throw new ConfigException("kafka." + key + " is no setting that Kafka's "
+            throw new ConfigException("kafka." + key + " is not a setting that Kafka's "
                     + (prefix.isEmpty() ? "clients know" : prefix.replace(".", "") + " knows")
-                    + " (what a plug-in of Kafka's reads goes under kafka." + PLUGIN + ")"
+                    + " (settings of a Kafka plug-in go under kafka." + PLUGIN + ")"
                     + NearestKey.of(bare, known.stream().sorted().toList())
                             .map(near -> "; did you mean kafka." + key.substring(0, key.length() - bare.length()) + near
                                     + "?")

@@ -101,15 +101,15 @@ public final class ConfigLayers {
     }
 
     /** Returns whether a layer has keys beyond the run's identity and its location; unknown keys count. */
-    public boolean saysWhatToRun() {
-        return saysWhatToRun("", tree);
+    public boolean configuresRun() {
+        return configuresRun("", tree);
     }
 
-    private static boolean saysWhatToRun(String path, ObjectNode tree) {
+    private static boolean configuresRun(String path, ObjectNode tree) {
         return tree.properties().stream().anyMatch(entry -> {
             String key = ConfigBinder.join(path, entry.getKey());
             return entry.getValue() instanceof ObjectNode group && !key.equals("kafka")
-                    ? saysWhatToRun(key, group)
+                    ? configuresRun(key, group)
                     : !WHICH_RUN.contains(key) && KeyScope.find(key).orElse(KeyScope.RUN) == KeyScope.RUN;
         });
     }
@@ -128,7 +128,6 @@ public final class ConfigLayers {
         return ConfigBinder.bind(MillraceConfig.defaults(), part);
     }
 
-    /** The whole configuration. */
     public MillraceConfig resolve() {
         ObjectNode whole = tree.deepCopy();
         TextRun.read(whole);

@@ -110,7 +110,7 @@ public final class ConfigTree {
     public static void set(ObjectNode tree, String setting) {
         int equals = setting.indexOf('=');
         if (equals < 1) {
-            throw new ConfigException("--set wants key=value, such as --set algorithm.epochs=2: '" + setting + "'");
+            throw new ConfigException("--set expects key=value, such as --set algorithm.epochs=2: '" + setting + "'");
         }
         JsonNode value;
         try {
@@ -136,10 +136,10 @@ public final class ConfigTree {
         try (YAMLParser parser = YAML.getFactory().createParser(text)) {
             while (parser.nextToken() != null) {
                 if (parser.isCurrentAlias()) {
-                    throw new ConfigException(
-                            name + " refers to an anchor, *" + parser.getText() + ", at line "
-                                    + parser.currentTokenLocation().getLineNr()
-                                    + "; anchors and aliases are not supported, so write the value out, or put it in quotes if it is a text that begins with *");
+                    throw new ConfigException(name + " refers to an anchor, *" + parser.getText() + ", at line "
+                            + parser.currentTokenLocation().getLineNr()
+                            + "; anchors and aliases are not supported; write the value out, or quote it if"
+                            + " it is a text that starts with *");
                 }
             }
         }
@@ -156,7 +156,7 @@ public final class ConfigTree {
                 ? key.split("\\.", 2)
                 : INDEX.matcher(key).replaceAll(".$1").split("\\.");
         if (Arrays.asList(path).contains("")) {
-            throw new ConfigException("--set wants key=value, and a part of this key is empty: '" + key + "'");
+            throw new ConfigException("--set expects key=value, and a part of this key is empty: '" + key + "'");
         }
         JsonNode at = tree;
         for (int i = 0; i < path.length - 1; i++) {
@@ -253,7 +253,6 @@ public final class ConfigTree {
                 + processing.getOriginalMessage().lines().map(String::strip).collect(Collectors.joining(" "));
     }
 
-    /** The tree as YAML text. */
     public static String write(JsonNode tree) {
         try {
             return YAML.writeValueAsString(tree);
@@ -286,7 +285,7 @@ public final class ConfigTree {
             byte[] bytes = Files.isRegularFile(file) ? bytes(file) : within(file);
             if (bytes.length > MOST_BYTES) {
                 throw new ConfigException("the configuration file " + file + " has more than " + MOST_BYTES
-                        + " bytes, which no configuration needs; give a YAML file with a few keys");
+                        + " bytes, too many for a configuration; give a YAML file with a few keys");
             }
             try {
                 return StandardCharsets.UTF_8
@@ -295,8 +294,7 @@ public final class ConfigTree {
                         .toString();
             } catch (CharacterCodingException e) {
                 throw new ConfigException(
-                        "the configuration file " + file
-                                + " is no text in UTF-8; save it as UTF-8, or give another file",
+                        "the configuration file " + file + " is not UTF-8 text; save it as UTF-8, or give another file",
                         e);
             }
         }

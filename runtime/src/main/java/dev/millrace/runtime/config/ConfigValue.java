@@ -72,7 +72,7 @@ final class ConfigValue {
                 throw wrong(key, "text", node);
             }
             if (REFERENCE.matcher(node.asText()).find()) {
-                throw new ConfigException(key + " takes no reference: " + show(key, node)
+                throw new ConfigException(key + " accepts no reference: " + show(key, node)
                         + "; settings under kafka., run.schema_registry_url, metrics.otlp and http.tls.password do");
             }
             return node.asText();

@@ -15,15 +15,15 @@ public record EvaluationConfig(int everyVersions, long everySeconds, int prompts
     public EvaluationConfig {
         if (everyVersions < 0) {
             throw new IllegalArgumentException(
-                    "every_versions must be at least 0, and 0 evaluates none: " + everyVersions);
+                    "every_versions must be at least 0, where 0 evaluates none: " + everyVersions);
         }
         if (everySeconds < 0) {
             throw new IllegalArgumentException(
-                    "every_seconds must be at least 0, and 0 leaves it to every_versions: " + everySeconds);
+                    "every_seconds must be at least 0, where 0 leaves it to every_versions: " + everySeconds);
         }
         if (everyVersions > 0 && everySeconds > 0) {
             throw new IllegalArgumentException("every_versions is " + everyVersions + " and every_seconds is "
-                    + everySeconds + "; one of them says when, so set the other to 0");
+                    + everySeconds + "; only one can set the schedule, so set the other to 0");
         }
         if (prompts < 1) {
             throw new IllegalArgumentException("prompts must be at least 1: " + prompts);

@@ -31,7 +31,7 @@ final class FlowRules {
         if (admission.batchSequences() != topology.batch().sequences()) {
             throw new ConfigException("admission.batch_sequences is " + admission.batchSequences()
                     + " and topology.batch.sequences is " + topology.batch().sequences()
-                    + "; both say how many samples one step takes, so give both the same value");
+                    + "; both are the batch size, so give both the same value");
         }
         if (admission.groupSize() > topology.ingress().maxGroupSize()) {
             throw new ConfigException("admission.group_size is " + admission.groupSize()
@@ -77,12 +77,12 @@ final class FlowRules {
                 + ", which needs groups of at least " + least + " samples";
         if (least > admission.groupSize()) {
             throw new ConfigException(needs + ", and admission.group_size is " + admission.groupSize()
-                    + "; every batch would be given up, so lower algorithm.advantage.k or raise the latter");
+                    + "; every batch would fail, so lower algorithm.advantage.k or raise the latter");
         }
         if (least > topology.groups().minSize()) {
             throw new ConfigException(needs + ", and topology.groups.min_size is "
                     + topology.groups().minSize()
-                    + "; a batch with a group that stays short would be given up, so lower algorithm.advantage.k or raise the"
+                    + "; a batch with an incomplete group would fail, so lower algorithm.advantage.k or raise the"
                     + " latter");
         }
         if (topology.groups().minSize() < 2 && comparesSiblings(algorithm.advantage())) {
@@ -93,7 +93,7 @@ final class FlowRules {
                     + " none, such as value_tracker or batch_mean");
         }
         if (admission.groupSize() == 1 && topology.groups().zeroVariance() != ZeroVariance.KEEP) {
-            throw new ConfigException("admission.group_size is 1, so that a group has one reward, and"
+            throw new ConfigException("admission.group_size is 1, so a group has one reward, and"
                     + " topology.groups.zero_variance="
                     + topology.groups().zeroVariance().name().toLowerCase(Locale.ROOT)
                     + " removes groups whose rewards are all equal; set the latter to keep, or raise the former");

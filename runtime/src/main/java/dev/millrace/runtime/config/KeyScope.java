@@ -149,8 +149,7 @@ public enum KeyScope {
      * @throws IllegalArgumentException if the key is unknown
      */
     public static KeyScope of(String key) {
-        return find(key)
-                .orElseThrow(() -> new IllegalArgumentException("nothing says for whom the key " + key + " speaks"));
+        return find(key).orElseThrow(() -> new IllegalArgumentException("no role is listed for the key " + key + ""));
     }
 
     /** Returns the scope of a key; empty if the key is unknown. The scope of a list applies to each element. */

@@ -31,6 +31,7 @@ import dev.millrace.learner.step.LoraStart;
 import dev.millrace.log.SecretException;
 import dev.millrace.log.SecretSettings;
 import dev.millrace.log.SecretText;
+import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicSettings;
 import dev.millrace.log.run.TopicsConfig;
@@ -45,6 +46,7 @@ import dev.millrace.weights.VersionSize;
 import dev.millrace.weights.WeightsConfig;
 import dev.millrace.weights.store.ObjectStore;
 import java.security.SecureRandom;
+import java.time.Clock;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
 import java.time.format.DateTimeFormatter;
@@ -183,6 +185,19 @@ public record MillraceConfig(
     }
 
     /**
+     * Creates the run, or opens it; the caller closes it.
+     *
+     * @param client settings of the connection
+     * @param recorded configuration to record on creation; empty records none
+     */
+    public RunLog open(Map<String, Object> client, TopicsConfig sized, Optional<String> recorded) {
+        RunLog.NewRun created =
+                new RunLog.NewRun(run.identity(), topology.join().partnerTopics(run.topics()), recorded);
+        return RunLog.open(
+                client, run.topics(), created, sized, run.schemaRegistryUrl().written(), Clock.systemUTC());
+    }
+
+    /**
      * Every topic of the run as its roles create it, changelogs included, and that of the schemas where no registry keeps them.
      *
      * @param epoch whose changelogs
@@ -232,9 +247,9 @@ public record MillraceConfig(
         requirePartners();
         if (topology.join().reward()) {
             throw new ConfigException(
-                    "topology.join.reward is true, and no stage of train writes rewards, so every rollout would leave as"
-                            + " unrewarded; set it to false, or start the roles one by one next to the writer of"
-                            + " rewards");
+                    "topology.join.reward is true, and train writes no reward records, so every rollout would be"
+                            + " dropped as unrewarded; set it to false, or start the roles one by one next to the"
+                            + " writer of rewards");
         }
         requireScorer("reference", topology.join().reference(), scorer.reference());
         requireScorer("teacher", topology.join().teacher(), scorer.teacher());
@@ -293,13 +308,13 @@ public record MillraceConfig(
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
         if (joined && !policy.isGiven()) {
             throw new ConfigException("topology.join." + name + " is true and scorer." + name
-                    + " names no policy, so every rollout would" + " wait for a score forever; set scorer." + name
+                    + " names no policy, so every rollout would wait forever for a score; set scorer." + name
                     + ".version or scorer." + name + ".directory");
         }
         if (!joined && policy.isGiven()) {
-            throw new ConfigException(
-                    "scorer." + name + " names a policy and topology.join." + name
-                            + " is false, so its scores would be made and never used; set the latter to true, or leave the former out");
+            throw new ConfigException("scorer." + name + " names a policy and topology.join." + name
+                    + " is false, so its scores would never be used; set the latter to true, or leave the"
+                    + " former out");
         }
     }
 
@@ -356,17 +371,14 @@ public record MillraceConfig(
                 task.task().name() + "-" + time + "-" + String.format("%04x", new SecureRandom().nextInt(1 << 16)));
     }
 
-    /** The same with a run id. */
     public MillraceConfig withRunId(String id) {
         return with(run.withId(id));
     }
 
-    /** The same as another run. */
     public MillraceConfig with(RunConfig otherRun) {
         return with(otherRun, task, metrics);
     }
 
-    /** Returns a copy with another task. */
     public MillraceConfig withTask(TaskSettings otherTask) {
         return with(run, otherTask, metrics);
     }
@@ -417,22 +429,21 @@ public record MillraceConfig(
                 WeightsConfig weights,
                 TopicsConfig topics) {
             if (model.checkpoint().isEmpty()) {
-                throw new ConfigException(
-                        "learner.lora.rank is " + lora.rank()
-                                + " and model.checkpoint is empty: random weights with a few trained directions stay random, so"
-                                + " give a pretrained checkpoint, --model DIR, or train the weights themselves, learner.lora.rank=0");
+                throw new ConfigException("learner.lora.rank is " + lora.rank()
+                        + " and model.checkpoint is empty: adapters cannot train random weights; give a"
+                        + " pretrained checkpoint, --model DIR, or train all weights, learner.lora.rank=0");
             }
             MillraceConfig.refuseWith(
                     "learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
             if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
                 throw new ConfigException("learner.lora.rank is " + lora.rank()
-                        + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all weights; choose"
-                        + " another advantage, or train the weights themselves, learner.lora.rank=0");
+                        + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all"
+                        + " weights; choose another advantage, or train all weights, learner.lora.rank=0");
             }
             if (algorithm.critic() instanceof CriticConfig.ValueHead) {
                 throw new ConfigException("learner.lora.rank is " + lora.rank()
-                        + " and algorithm.critic is value_head, which is no part of an adapter and would never be trained;"
-                        + " train the weights themselves, learner.lora.rank=0, or choose another algorithm.advantage with"
+                        + " and algorithm.critic is value_head, which an adapter does not contain and would never"
+                        + " be trained; train all weights, learner.lora.rank=0, or choose another algorithm.advantage with"
                         + " algorithm.critic=off");
             }
             if (topics.weightsRetentionBytes() > 0
@@ -498,8 +509,8 @@ public record MillraceConfig(
             sources.requireMade(
                     StageInput.FORCED_TOKENS,
                     false,
-                    "no part of a run makes them",
-                    "decide with it over vectors in a file (correct)");
+                    "no role of a run computes them",
+                    "apply it to vectors in a file (millrace correct)");
         }
 
         private boolean reads(StageInput input) {
@@ -515,7 +526,7 @@ public record MillraceConfig(
 
         private static String unread(StageInput input, String key) {
             return key + " is true, and no stage of the algorithm reads " + input.text()
-                    + ", so they would be made and never used; leave it out, or choose a stage that reads them";
+                    + ", so they would never be used; leave it out, or choose a stage that reads them";
         }
 
         private void requireMade(StageInput input, boolean made, String why, String wayOut) {
@@ -546,8 +557,8 @@ public record MillraceConfig(
             boolean hasExperts = shape.traits().experts().present();
             if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
                 throw new ConfigException(
-                        "the model is a mixture of experts and algorithm.advantage.kind is opob, whose norms of"
-                                + " single gradients are not found for one; choose another advantage");
+                        "the model is a mixture of experts and algorithm.advantage.kind is opob, which needs"
+                                + " per-sequence gradient norms, not supported for it; choose another advantage");
             }
             if (replay == RoutingReplay.NONE) {
                 return;
@@ -555,19 +566,18 @@ public record MillraceConfig(
             String key = "algorithm.routing_replay is " + replay.name().toLowerCase(Locale.ROOT);
             if (!hasExperts) {
                 throw new ConfigException(
-                        key + ", and the model has no experts whose choice could be replayed; leave the key out, or"
-                                + " give a model with experts");
+                        key + ", and the model has no experts; leave the key out, or give a model with experts");
             }
             if (replay == RoutingReplay.GENERATOR) {
                 if (engine.isRemote()) {
                     throw new ConfigException(key
-                            + " and engine.kind is another program's engine, of whose answers no routing is recorded;"
-                            + " choose routing_replay=none or learner, or leave engine.kind out");
+                            + " and engine.kind is another program's engine, which records no routing; choose"
+                            + " routing_replay=none or learner, or leave engine.kind out");
                 }
                 if (gateway.enabled()) {
                     throw new ConfigException(
-                            key + " and gateway.enabled is true, and of the answers that agents ask for no"
-                                    + " routing is recorded; choose routing_replay=none or learner, or leave the gateway out");
+                            key + " and gateway.enabled is true, and the gateway records no routing; choose"
+                                    + " routing_replay=none or learner, or leave the gateway out");
                 }
                 generator.twoRoutings().ifPresent(why -> {
                     throw new ConfigException(key + ": " + why);

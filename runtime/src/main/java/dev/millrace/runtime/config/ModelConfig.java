@@ -64,7 +64,6 @@ public record ModelConfig(
                 shape.maxTensorElements());
     }
 
-    /** The shape over a vocabulary. */
     public DecoderShape shape(int vocabularySize) {
         return new DecoderShape(
                 vocabularySize,

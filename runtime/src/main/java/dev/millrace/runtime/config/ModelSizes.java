@@ -37,7 +37,8 @@ public record ModelSizes(long weights, long optimizer) {
                     Locale.ROOT,
                     "%,d parameters, and adapters train %,d instead, so: version 0 is %,d MB, once, and every other"
                             + " %.1f MB whole, every %dth;"
-                            + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of the one and %s of the other; a scorer keeps %d"
+                            + " the optimiser's state is %.1f MB, with every %dth; the log keeps %s of versions and"
+                            + " %s of optimizer states; a scorer keeps %d"
                             + " versions; each copy of the merged weights is %,d MB, the base of the adapters %,d"
                             + " MB in a process; this JVM has at most"
                             + " %,d MB of heap and as much off-heap (-Xmx)",
@@ -57,8 +58,9 @@ public record ModelSizes(long weights, long optimizer) {
         }
         return Optional.of(String.format(
                 Locale.ROOT,
-                "%,d parameters, so: a version is %,d MB whole, every %dth; the optimiser's state is %,d MB, with every %dth; the"
-                        + " log keeps %s of the one and %s of the other; a scorer keeps %d versions; the learner has %,d MB in memory, each"
+                "%,d parameters, so: a version is %,d MB whole, every %dth; the optimiser's state is %,d MB, with"
+                        + " every %dth; the log keeps %s of versions and %s of optimizer states; a scorer keeps %d"
+                        + " versions; the learner has %,d MB in memory, each"
                         + " copy of the weights is %,d MB, and this JVM has at most %,d MB of heap and as much"
                         + " off-heap (-Xmx)",
                 parameters,

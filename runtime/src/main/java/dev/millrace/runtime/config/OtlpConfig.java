@@ -29,8 +29,7 @@ public record OtlpConfig(SecretText url, Map<String, SecretText> headers, int pe
             throw new IllegalArgumentException("url must begin with http:// or https://: " + url.shown());
         }
         if (url.isEmpty() && !headers.isEmpty()) {
-            throw new IllegalArgumentException(
-                    "headers are given, and no url to send them to; give metrics.otlp.url too");
+            throw new IllegalArgumentException("headers are given without a url; give metrics.otlp.url too");
         }
         headers = Map.copyOf(headers);
     }

@@ -107,7 +107,7 @@ public final class PretrainedDefaults {
                 shown.put(key, value.asText());
             }
         }
-        return "begins with the weights of " + config.model().checkpoint() + ", so: "
+        return "starts from the weights of " + config.model().checkpoint() + ", so: "
                 + shown.entrySet().stream()
                         .map(entry -> entry.getKey() + "=" + entry.getValue())
                         .collect(Collectors.joining(", "))

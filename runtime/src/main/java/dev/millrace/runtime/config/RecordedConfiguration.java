@@ -103,7 +103,7 @@ public final class RecordedConfiguration {
      */
     public void require(MillraceConfig now, String wayOut) {
         differences(now).findFirst().ifPresent(difference -> {
-            throw difference.refused(where, "every role of a run works under one configuration", wayOut);
+            throw difference.refused(where, "all roles of a run share one configuration", wayOut);
         });
     }
 
@@ -119,7 +119,9 @@ public final class RecordedConfiguration {
                 .findFirst()
                 .ifPresent(difference -> {
                     throw difference.refused(
-                            where, "it cannot change once a run has begun", "leave it unchanged, or begin another run");
+                            where,
+                            "it cannot change once a run has started",
+                            "leave it unchanged, or start another run");
                 });
         return differences(now).map(Difference::sentence).toList();
     }
@@ -186,7 +188,7 @@ public final class RecordedConfiguration {
 
         ConfigException refused(String where, String why, String wayOut) {
             return new ConfigException(
-                    key + " is " + old + " in " + where + " and " + now + " is asked for; " + why + ", so " + wayOut);
+                    key + " is " + old + " in " + where + " and " + now + " is requested; " + why + ", so " + wayOut);
         }
     }
 }

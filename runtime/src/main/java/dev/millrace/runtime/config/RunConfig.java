@@ -76,7 +76,6 @@ public record RunConfig(
         return Duration.ofSeconds(patienceSeconds);
     }
 
-    /** The same with an id. */
     public RunConfig withId(String newId) {
         return new RunConfig(
                 newId,

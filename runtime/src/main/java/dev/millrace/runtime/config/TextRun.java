@@ -30,7 +30,7 @@ final class TextRun {
         if (data == null) {
             if (kind(task).isEmpty() && tree.at("/task/eval").isObject()) {
                 throw new ConfigException(
-                        "held-out prompts are given, and none to train on; give these too: --data FILE");
+                        "held-out prompts are given without training prompts; give these too: --data FILE");
             }
             return;
         }
@@ -77,15 +77,14 @@ final class TextRun {
             return;
         }
         if (!task.has("tokenizer")) {
-            throw new ConfigException(
-                    "prompts of text need a model that has a tokenizer; give its directory: --model DIR");
+            throw new ConfigException("text prompts need a model with a tokenizer; give its directory: --model DIR");
         }
         task.remove(FILES);
         Asked asked = asked(tree);
         if (asked.reward() instanceof OwnVerdict && asked.task() instanceof TextTask text && text.isOneTurn()) {
             throw new ConfigException(
-                    "reward is verified, and the task text verifies nothing by itself; choose what a response"
-                            + " is worth: --reward exact, numeric, regex, expression, remote, or a kind of a plug-in; or what it plays with, task.environment");
+                    "reward is verified, and the task text has no verifier; choose one: --reward exact, numeric,"
+                            + " regex, expression, remote, or a kind of a plug-in; or set task.environment");
         }
         TextTask found = found(
                 asked,
@@ -140,13 +139,13 @@ final class TextRun {
             throw new ConfigException((evaluation.everyVersions() > 0
                             ? "evaluation.every_versions is " + evaluation.everyVersions()
                             : "evaluation.every_seconds is " + evaluation.everySeconds())
-                    + " and no prompt is held out; give held-out prompts, --eval-data FILE, or hold out a share of the data,"
+                    + " without held-out prompts; give held-out prompts, --eval-data FILE, or hold out a share of the data,"
                     + " --set task.eval.share=0.1");
         }
         if (!evaluation.isOn() && heldOut) {
             throw new ConfigException(
                     "evaluation.every_versions is 0 and " + text.files().evalRows()
-                            + " prompts are held out, which nobody would look at; set it to 10, or leave the prompts out");
+                            + " prompts are held out and never evaluated; set it to 10, or leave the prompts out");
         }
     }
 

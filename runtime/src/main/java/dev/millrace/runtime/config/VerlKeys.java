@@ -88,8 +88,8 @@ public final class VerlKeys {
         boolean inReward = take("use_kl_in_reward").map(JsonNode::asBoolean).orElse(false);
         if (inLoss && inReward) {
             throw new ConfigException(
-                    "algorithm.use_kl_loss and algorithm.use_kl_in_reward are both true, and the divergence"
-                            + " would count twice; set one of them to false");
+                    "algorithm.use_kl_loss and algorithm.use_kl_in_reward are both true, and the KL term would"
+                            + " count twice; set one of them to false");
         }
         Optional<JsonNode> coefficient = take("kl_loss_coef");
         Optional<JsonNode> type = take("kl_loss_type");
@@ -207,7 +207,7 @@ public final class VerlKeys {
     private void put(String key, String verl, JsonNode value) {
         if (algorithm.has(key)) {
             throw new ConfigException(
-                    "algorithm." + key + " and algorithm." + verl + " say the same; leave one of them out");
+                    "algorithm." + key + " and algorithm." + verl + " are the same setting; leave one of them out");
         }
         algorithm.set(key, value);
     }

@@ -71,8 +71,8 @@ final class EvaluationOutputs implements AutoCloseable {
                 EventFiles.unwritten(
                         connection.alarms(),
                         folder,
-                        "the evaluations so far are not in TensorBoard's files: " + e.getMessage(),
-                        "the next evaluation writes what is missing, once the folder is free");
+                        "earlier evaluations are missing from TensorBoard's files: " + e.getMessage(),
+                        "the next evaluation writes them once the folder is free");
             }
         }
         return files;

@@ -71,7 +71,7 @@ public final class EvaluationRecords {
                 .build();
     }
 
-    /** Fields of a record that are not figures. */
+    /** Fields of a record that are not figures. {@code newBuilder(of)} fails: Avro does not trust the nested class. */
     private static VersionEvaluation.Builder identity(VersionEvaluation of) {
         return VersionEvaluation.newBuilder()
                 .setRunId(of.getRunId())
@@ -90,7 +90,6 @@ public final class EvaluationRecords {
                 .setFinishedAtMs(of.getFinishedAtMs());
     }
 
-    /** Returns how many responses were judged. */
     public static int responses(VersionEvaluation record) {
         return record.getPrompts().stream()
                 .mapToInt(EvaluatedPrompt::getSamples)
@@ -104,13 +103,12 @@ public final class EvaluationRecords {
                 .sum();
     }
 
-    /** Figures of one k. */
     public static PassAtKEstimate passAt(VersionEvaluation record, int k) {
         return record.getPassAtK().stream()
                 .filter(estimate -> estimate.getK() == k)
                 .findFirst()
-                .orElseThrow(() -> new IllegalArgumentException("nothing is said of pass@" + k + " at version "
-                        + record.getVersion() + ": " + record.getPassAtK()));
+                .orElseThrow(() -> new IllegalArgumentException(
+                        "no pass@" + k + " at version " + record.getVersion() + ": " + record.getPassAtK()));
     }
 
     private static @Nullable Double known(double value) {

@@ -98,7 +98,7 @@ public final class Evaluator implements AutoCloseable {
                 .register(meters);
         this.passedOver = Counter.builder("millrace.evaluator.passed.over.versions")
                 .description(
-                        "versions that were due and were passed over, because evaluation was behind or they could not be had")
+                        "due versions that were skipped, because evaluation was behind or their weights were not available")
                 .register(meters);
         this.failed = Counter.builder("millrace.evaluator.failed.responses")
                 .description("responses to held-out prompts that could not be judged")
@@ -179,7 +179,7 @@ public final class Evaluator implements AutoCloseable {
         if (due.passedOver() > 0) {
             passedOver.increment(due.passedOver());
             LOG.info(
-                    "evaluation is behind: version {} is next, and {} that were due before it are passed over",
+                    "evaluation is behind: version {} is next; skips {} due versions before it",
                     due.version(),
                     due.passedOver());
         }
@@ -332,7 +332,7 @@ public final class Evaluator implements AutoCloseable {
                 catchUp();
                 if (System.nanoTime() - since > READ_LIMIT.toNanos()) {
                     throw new TimeoutException("the evaluation of version " + evaluation.getVersion()
-                            + " is committed and cannot be read within " + READ_LIMIT.toSeconds() + " s");
+                            + " is committed but could not be read within " + READ_LIMIT.toSeconds() + " s");
                 }
             }
         }

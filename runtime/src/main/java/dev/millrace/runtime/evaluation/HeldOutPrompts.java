@@ -59,7 +59,6 @@ public final class HeldOutPrompts {
     /**
      * As {@link #requests(long, String, int, int)}, whose prompts and draws are of different seeds.
      *
-     * @param seed of prompts
      * @param draws seed of draws
      */
     public List<PromptRequest> requests(long seed, long draws, String name, int count, int samples) {

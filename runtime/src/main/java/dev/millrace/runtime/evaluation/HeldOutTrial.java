@@ -61,7 +61,6 @@ public final class HeldOutTrial {
     /**
      * @param held the run's task; its held-out prompts may differ from the run's
      * @param asked prompts, samples and what is correct
-     * @param clock dates the record
      */
     public HeldOutTrial(
             RunIdentity run,
@@ -80,14 +79,8 @@ public final class HeldOutTrial {
         this.dataSha256 = HeldOutPrompts.sha256(prompts.requests(PROMPT_SEED, SERIES, count, 1));
     }
 
-    /** Identity of the prompts. */
     public String dataSha256() {
         return dataSha256;
-    }
-
-    /** Number of distinct prompts. */
-    public int prompts() {
-        return count;
     }
 
     /** Source of versions: metadata and weights. */
@@ -133,7 +126,6 @@ public final class HeldOutTrial {
     /**
      * Evaluates weights in memory.
      *
-     * @param key of their version
      * @param start weights to score the text with afterwards; empty for none
      */
     VersionEvaluation of(

@@ -73,7 +73,6 @@ public final class FolderRun implements RecordedRun, RunRecords {
     /**
      * Opens the run.
      *
-     * @param folder with a run on an embedded broker
      * @param whereabouts says under which prefix the run is, and where its schemas are
      * @throws dev.millrace.replay.archive.ArchiveException if the broker has left no files
      * @throws LogSetupException if they hold no run
@@ -85,7 +84,7 @@ public final class FolderRun implements RecordedRun, RunRecords {
         ClaimedRun claim = RunLog.claimed(topics, registry, all(files, topics.run()))
                 .orElseThrow(() -> new LogSetupException("the log in " + folder
                         + " holds no run under the topic prefix '"
-                        + topics.prefix() + "': it was not created to the end; start it once more with train --run-dir "
+                        + topics.prefix() + "': it was only partly created; start it again with train --run-dir "
                         + folder));
         return new FolderRun(files, registry, claim, claim.lineage(claim.run().epoch()), topics);
     }
@@ -126,7 +125,6 @@ public final class FolderRun implements RecordedRun, RunRecords {
         return records;
     }
 
-    /** The same run including records of earlier epochs. */
     public FolderRun withEveryEpoch() {
         return new FolderRun(files, registry, claim, EpochLineage.FIRST, topics);
     }
@@ -292,7 +290,6 @@ public final class FolderRun implements RecordedRun, RunRecords {
             });
         }
 
-        /** The partitions read so far. */
         int partitionsRead() {
             return read.size();
         }

@@ -86,7 +86,6 @@ final class PartitionFiles {
         return segments;
     }
 
-    /** Returns a position at or before this offset. */
     Place before(long offset) {
         int at = Collections.binarySearch(
                 places, new Place(offset, 0, 0, 0), (a, b) -> Long.compare(a.offset(), b.offset()));

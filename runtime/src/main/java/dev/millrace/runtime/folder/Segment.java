@@ -14,11 +14,7 @@ import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.record.internal.FileLogInputStream.FileChannelRecordBatch;
 import org.apache.kafka.common.record.internal.FileRecords;
 
-/**
- * A log segment of a partition, named by its first offset.
- *
- * @param base that offset
- */
+/** A log segment of a partition, named by its first offset. */
 record Segment(long base, Path file) {
     private static final String SUFFIX = ".log";
 
@@ -54,7 +50,6 @@ record Segment(long base, Path file) {
                 file + " cannot be read (" + e.getMessage() + "); if the run is live or was removed, retry", e);
     }
 
-    /** Batches of one file. */
     static final class Batches implements Iterator<FileChannelRecordBatch>, AutoCloseable {
         private final Path file;
         private final FileRecords records;

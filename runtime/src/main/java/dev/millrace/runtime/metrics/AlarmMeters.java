@@ -12,7 +12,7 @@ public final class AlarmMeters {
 
     /** Registers the gauges and keeps them up to date. */
     public static void bind(Alarms alarms, MeterRegistry meters) {
-        alarms.onNewName(name -> Gauge.builder("millrace.alarms", alarms, all -> all.standing(name))
+        alarms.onNewName(name -> Gauge.builder("millrace.alarms", alarms, all -> all.active(name))
                 .tag("name", name)
                 .description("alarms that last")
                 .register(meters));

@@ -37,7 +37,7 @@ public final class BrokerMeters {
         }
         FunctionCounter.builder(
                         FLUSHES, beans, from -> count(from, "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs"))
-                .description("log segments that the embedded broker has put on the disk, each with its indexes")
+                .description("log segments that the embedded broker has flushed to disk, each with its indexes")
                 .register(registry);
     }
 

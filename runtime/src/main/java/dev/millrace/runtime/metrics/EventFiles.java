@@ -107,7 +107,7 @@ public final class EventFiles implements AutoCloseable {
                     e);
         }
         throw new RefusedRequestException("another process writes TensorBoard's files to " + folder
-                + "; give metrics.tensorboard.directory to one process of a run only");
+                + "; set metrics.tensorboard.directory for only one process of a run");
     }
 
     private static boolean isTaken(FileChannel lock) throws IOException {
@@ -156,7 +156,7 @@ public final class EventFiles implements AutoCloseable {
                     alarms,
                     folder,
                     "step " + step + " and those after it are not in TensorBoard's files in " + folder + ": " + e,
-                    "free space or repair the folder; the next start of this process writes what is missing");
+                    "free space or repair the folder; the next start of this process writes the missing steps");
         }
     }
 
@@ -214,7 +214,6 @@ public final class EventFiles implements AutoCloseable {
 
         private EventFraming() {}
 
-        /** A record in its frame. */
         static byte[] framed(byte[] record) {
             ByteBuffer framed =
                     ByteBuffer.allocate(HEAD + record.length + Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);

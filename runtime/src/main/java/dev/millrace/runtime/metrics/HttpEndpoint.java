@@ -44,10 +44,7 @@ public final class HttpEndpoint implements AutoCloseable {
         return open(http, option, port, metrics, MOST_REQUESTS, Duration.ofSeconds(LIMIT_SECONDS));
     }
 
-    /**
-     * @param most requests at once
-     * @param limit of each request
-     */
+    /** @param limit of each request */
     static HttpEndpoint open(
             HttpConfig http, String option, int port, PrometheusMeterRegistry metrics, int most, Duration limit) {
         HttpListener listener;

@@ -56,8 +56,6 @@ public final class Meters implements AutoCloseable {
     /**
      * A registry with the JVM's meters and a selection of Kafka's; the series of each meter are bounded.
      *
-     * @param config other outputs
-     * @param runId run of the meters
      * @throws dev.millrace.runtime.config.ConfigException if a secret of the collector cannot be resolved
      */
     public Meters(MetricsConfig config, String runId) {
@@ -115,11 +113,7 @@ public final class Meters implements AutoCloseable {
             this.otlp = otlp;
         }
 
-        /**
-         * Sends what is registered from now on.
-         *
-         * @param resource attributes of this process
-         */
+        /** Sends what is registered from now on. */
         static OtlpMirror of(MeterRegistry meters, OtlpConfig config, Map<String, String> resource) {
             OtlpMirror mirror = new OtlpMirror(new OtlpMeterRegistry(exporter(config, resource), Clock.SYSTEM));
             meters.config().onMeterAdded(mirror::add).onMeterRemoved(mirror::remove);
@@ -239,7 +233,7 @@ public final class Meters implements AutoCloseable {
                     .onMeterAdded(meter -> bound.count(meter).incrementAndGet())
                     .onMeterRemoved(meter -> bound.count(meter).decrementAndGet());
             FunctionCounter.builder(REFUSED, bound.refused, AtomicLong::get)
-                    .description("series that were left out, since their meter has as many as it may")
+                    .description("series dropped because their meter reached its limit")
                     .register(registry);
         }
 
@@ -254,11 +248,7 @@ public final class Meters implements AutoCloseable {
                 return MeterFilterReply.NEUTRAL;
             }
             if (named.add(id.getName())) {
-                LOG.warn(
-                        "meter {} has {} series; {} and further new series are left out",
-                        id.getName(),
-                        MOST,
-                        id.getTags());
+                LOG.warn("meter {} has {} series; drops {} and further new series", id.getName(), MOST, id.getTags());
             }
             refused.incrementAndGet();
             return MeterFilterReply.DENY;

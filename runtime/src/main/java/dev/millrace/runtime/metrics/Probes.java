@@ -9,7 +9,6 @@ import java.util.function.BooleanSupplier;
 /**
  * Answers of {@code /livez} and {@code /readyz} for the roles of a process.
  *
- * @param pulses by role
  * @param bound longest time between two turns of a role's loop; above every wait that ends by itself
  * @param hasFailed whether a role's thread has ended unexpectedly
  */
@@ -18,12 +17,12 @@ public record Probes(Map<String, Pulse> pulses, Duration bound, BooleanSupplier 
     /** Why the process should be restarted; empty if it should not. Contains no address and no exception text. */
     public Optional<String> whyDead() {
         if (hasFailed.getAsBoolean()) {
-            return Optional.of("a role has failed; the log says which, and why");
+            return Optional.of("a role has failed; see the log");
         }
         return pulses.entrySet().stream()
                 .filter(role -> role.getValue().age().compareTo(bound) > 0)
                 .findFirst()
-                .map(role -> role.getKey() + ": its loop has not turned for "
+                .map(role -> role.getKey() + ": its loop has made no iteration for "
                         + role.getValue().age().toSeconds() + " s, more than " + bound.toSeconds() + " s");
     }
 

@@ -1,6 +1,7 @@
 package dev.millrace.runtime.metrics;
 
 import dev.millrace.infra.broker.EmbeddedBroker;
+import dev.millrace.schemas.run.RunTopics;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -38,17 +39,8 @@ public final class ProcessorTime implements MeterBinder {
 
     private static final String COMPILER = "compiler";
     private static final String COLLECTOR = "collector";
-    private static final List<String> ROLES = List.of(
-            "admission",
-            "generator",
-            "gateway",
-            "scorer",
-            "reference",
-            "teacher",
-            "topology",
-            "learner",
-            "evaluator",
-            EmbeddedBroker.THREADS);
+    private static final List<String> ROLES = Stream.concat(RunTopics.ROLES.stream(), Stream.of(EmbeddedBroker.THREADS))
+            .toList();
     private static final Map<String, String> OF_JVM =
             Map.of("C1 ", COMPILER, "C2 ", COMPILER, "GC Thread", COLLECTOR, "G1 ", COLLECTOR, "VM Thread", COLLECTOR);
 
@@ -106,7 +98,6 @@ public final class ProcessorTime implements MeterBinder {
         }
     }
 
-    /** Total so far. */
     synchronized long nanos(String group) {
         long now = clockNanos.getAsLong();
         if (totals.isEmpty() || now - readAt >= TimeUnit.MILLISECONDS.toNanos(FRESH_MS)) {

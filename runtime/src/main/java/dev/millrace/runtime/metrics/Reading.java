@@ -8,7 +8,6 @@ import io.micrometer.core.instrument.Tags;
  * @param meter name of the gauge, with dots
  * @param tags of the gauge; the same keys for every gauge of that name
  * @param unit base unit that is a part of the gauge's name, such as {@code seconds}; empty for none
- * @param meaning in words
  * @param curve its name in TensorBoard: verl's, where verl has the same figure
  * @param value finite
  */

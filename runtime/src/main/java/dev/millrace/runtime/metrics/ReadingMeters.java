@@ -33,12 +33,10 @@ public final class ReadingMeters implements AutoCloseable {
         }
     }
 
-    /** @param registry takes the gauges */
     public ReadingMeters(MeterRegistry registry) {
         this.registry = registry;
     }
 
-    /** Replaces the gauges. */
     public synchronized void show(List<Reading> readings) {
         Map<Series, Reading> now = new HashMap<>();
         readings.forEach(reading -> now.put(new Series(reading.meter(), reading.tags()), reading));
@@ -53,7 +51,6 @@ public final class ReadingMeters implements AutoCloseable {
                 shown.computeIfAbsent(series, first -> new Shown(reading, registry)).value = reading.value());
     }
 
-    /** Removes the gauges. */
     @Override
     public synchronized void close() {
         shown.values().forEach(before -> registry.remove(before.gauge));

@@ -12,7 +12,6 @@ import java.util.TreeMap;
  * Gauge name of a figure: {@code millrace.} and verl's name where verl has the same figure, otherwise {@code
  * millrace.step.} and its key. Times are in seconds, with the unit as suffix.
  *
- * @param name with dots
  * @param unit base unit that Prometheus appends to the name; empty for none
  * @param factor from the figure's unit to the gauge's
  */

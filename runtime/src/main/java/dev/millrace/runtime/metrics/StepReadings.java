@@ -40,7 +40,6 @@ public final class StepReadings {
 
     private StepReadings() {}
 
-    /** Those of a step. */
     public static List<Reading> of(StepRow step) {
         StepReadings all = new StepReadings();
         Map<String, Double> others = new TreeMap<>(step.metrics());
@@ -56,7 +55,7 @@ public final class StepReadings {
                         OTHER,
                         Tags.of("role", LEARNER, "figure", name),
                         "",
-                        "what an objective, a plug-in or another trainer says of the step",
+                        "a figure of an objective, a plug-in or another trainer",
                         "other/" + name,
                         value);
             }
@@ -91,7 +90,7 @@ public final class StepReadings {
                 STAGE_TOKENS_CHANGED,
                 tags,
                 "",
-                "tokens that a stage clipped, masked or weighed",
+                "tokens that a stage clipped, masked or weighted",
                 prefix + "tokens_changed",
                 report.getTokensChanged());
         add(
@@ -112,7 +111,7 @@ public final class StepReadings {
                 STAGE_CHANGED_RATIO,
                 tags,
                 "",
-                "share of the tokens that reached a stage which it clipped, masked or weighed",
+                "share of the tokens that reached a stage and were clipped, masked or weighted",
                 prefix + "tokens_changed_ratio",
                 (double) report.getTokensChanged() / report.getTokensSeen());
         for (Map.Entry<String, Double> value : report.getValues().entrySet()) {

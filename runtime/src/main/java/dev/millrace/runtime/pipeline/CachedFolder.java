@@ -22,10 +22,7 @@ final class CachedFolder {
     private final Map<String, String> hashes;
     private final String name;
 
-    /**
-     * @param roots to try, in order
-     * @param hashes of the files, by their names
-     */
+    /** @param roots to try, in order */
     CachedFolder(List<Path> roots, Map<String, String> hashes) {
         this.roots = roots;
         this.hashes = hashes;
@@ -48,7 +45,6 @@ final class CachedFolder {
     /**
      * Makes it.
      *
-     * @param contents of the files, by their hashes
      * @throws RefusedRequestException if no root can hold it
      */
     Path make(Map<String, byte[]> contents) {

@@ -1,13 +1,13 @@
 package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.ClientKind;
+import dev.millrace.log.run.CheckedRights;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.Right;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicSettings;
 import dev.millrace.log.run.TopicsConfig;
-import dev.millrace.log.run.TriedRights;
 import dev.millrace.schemas.run.RunTopics;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -63,9 +63,7 @@ final class ClusterTrial {
     private final List<PreflightCheck> checks = new ArrayList<>();
 
     /**
-     * @param client as roles have it
      * @param roles that use the account; a topic is made and written for the creator only
-     * @param rights of these roles
      * @param word unique to the trial
      */
     ClusterTrial(
@@ -128,7 +126,7 @@ final class ClusterTrial {
                             LEFT_MS, // if it may not be removed, retention soon empties it
                             TopicConfig.MAX_MESSAGE_BYTES_CONFIG,
                             Integer.toString(config.maxRecordBytes())))));
-            checks.add(PreflightCheck.ok("topics", "one was made under " + name));
+            checks.add(PreflightCheck.ok("topics", "created one under " + name));
             return true;
         } catch (LogSetupException e) {
             checks.add(PreflightCheck.failed("topics", String.valueOf(e.getMessage())));
@@ -136,11 +134,10 @@ final class ClusterTrial {
         }
     }
 
-    /** Checks which of the run's rights the account has. */
     private PreflightCheck rights(TopicAdministration administration) {
         String who = roles.stream().map(RoleRights::lowerCase).collect(Collectors.joining(", "));
         try {
-            TriedRights tried = administration.tried(topics, rights);
+            CheckedRights tried = administration.tried(topics, rights);
             String granted = "the account has " + tried.granted().size() + " rights of " + who;
             return tried.refusal(who, String.valueOf(client.get("bootstrap.servers")))
                     .map(sentence -> PreflightCheck.failed("rights", sentence))
@@ -149,8 +146,8 @@ final class ClusterTrial {
                             : PreflightCheck.doubt(
                                     "rights",
                                     granted + "; " + tried.untried().size()
-                                            + " are for topics that are not there yet, and a role that lacks one is"
-                                            + " refused at its start: " + names(tried.untried())));
+                                            + " are for topics that do not exist yet; a role that lacks one fails"
+                                            + " at its start: " + names(tried.untried())));
         } catch (LogSetupException e) {
             return PreflightCheck.failed("rights", String.valueOf(e.getMessage()));
         }
@@ -223,8 +220,7 @@ final class ClusterTrial {
                 behind < 0 ? "ahead of" : "behind");
         return Math.abs(behind) <= FAR_SECONDS
                 ? PreflightCheck.ok("clock", sentence)
-                : PreflightCheck.doubt(
-                        "clock", sentence + "; times on the log will not agree, so set one of them right");
+                : PreflightCheck.doubt("clock", sentence + "; times on the log will disagree, so correct one of them");
     }
 
     private void size(KafkaProducer<byte[], byte[]> producer) throws InterruptedException {
@@ -276,7 +272,7 @@ final class ClusterTrial {
             OffsetAndMetadata committed = consumer.committed(Set.of(partition)).get(partition);
             if (committed == null || committed.offset() != 1) {
                 return PreflightCheck.failed(
-                        "reading", "the group's offset was committed and is not there: " + committed);
+                        "reading", "the group's offset was committed and is missing: " + committed);
             }
             long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(config.timeoutMs());
             int read = 0;
@@ -286,7 +282,7 @@ final class ClusterTrial {
                 }
             }
             return read == 2
-                    ? PreflightCheck.ok("reading", "what was committed was read, and the group's offset too")
+                    ? PreflightCheck.ok("reading", "the committed records and the group's offset were read")
                     : PreflightCheck.failed(
                             "reading",
                             "2 records were committed, and within topics.timeout_ms=" + config.timeoutMs() + " " + read
@@ -310,8 +306,8 @@ final class ClusterTrial {
                     "clean-up",
                     "left behind: the topic " + name + ", with records of " + config.maxRecordBytes()
                             + " bytes at most, and the group "
-                            + name + ", which goes by itself. The topic could not be removed: " + refusal(e)
-                            + "; who may remove it enters: kafka-topics.sh --bootstrap-server "
+                            + name + ", which expires by itself. The topic could not be removed: " + refusal(e)
+                            + "; an account that may remove it runs: kafka-topics.sh --bootstrap-server "
                             + client.get("bootstrap.servers")
                             + " --delete --topic " + name));
         } catch (InterruptedException e) {
@@ -331,7 +327,7 @@ final class ClusterTrial {
                     + ")";
         }
         if (cause instanceof AuthorizationException) {
-            return message + " (millrace acls prints who needs what)";
+            return message + " (millrace acls prints the rights of each role)";
         }
         if (cause instanceof TimeoutException || cause instanceof org.apache.kafka.common.errors.TimeoutException) {
             return "no answer within topics.timeout_ms=" + config.timeoutMs() + ": " + message;

@@ -1,16 +1,14 @@
 package dev.millrace.runtime.pipeline;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Comparator;
-import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.stream.Stream;
 
 /**
  * Writes the models of a finished run, replacing earlier ones. Each is written to a temporary folder and renamed, so a
@@ -31,7 +29,6 @@ public final class EndModels {
     /**
      * Writes one of them.
      *
-     * @param name of its directory
      * @return what was written, as a sentence
      * @throws RefusedRequestException if it could not be written; what was there before is still there
      */
@@ -57,29 +54,18 @@ public final class EndModels {
         Path made = folder.resolve("." + name + ".new");
         Path before = folder.resolve("." + name + ".old");
         try {
-            remove(made);
-            remove(before);
+            WholeFile.delete(made);
+            WholeFile.delete(before);
             ModelExport.Done done = way.by(new ModelExport(connection, config), made);
             if (Files.exists(place)) {
                 Files.move(place, before);
             }
             Files.move(made, place);
-            remove(before);
+            WholeFile.delete(before);
             return place + " is " + (done.adapter() ? "the adapter of version " : "version ") + version
                     + (done.isExact() ? ", bit for bit" : ", rounded to " + String.join(", ", done.types()));
         } catch (IOException e) {
             throw new RefusedRequestException("cannot write " + place + ": " + e.getMessage(), e);
-        }
-    }
-
-    private static void remove(Path directory) throws IOException {
-        if (Files.exists(directory)) {
-            try (Stream<Path> all = Files.walk(directory)) {
-                List<Path> inOrder = all.sorted(Comparator.reverseOrder()).toList();
-                for (Path each : inOrder) {
-                    Files.delete(each);
-                }
-            }
         }
     }
 }

@@ -4,7 +4,7 @@ import dev.millrace.log.ClockWatch;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.EpochWatch;
 import dev.millrace.log.run.PlaceWatch;
-import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.run.RootCause;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -37,7 +37,8 @@ public final class EpochEnd {
         if (asked >= 0 && asked != there) {
             throw new ConfigException(
                     "run.epoch is " + asked + " and run " + config.run().id() + " is in epoch " + there
-                            + "; leave run.epoch out, since it is found on the log, or begin another epoch with millrace rollback");
+                            + "; leave run.epoch out to read it from the log, or begin another epoch with millrace"
+                            + " rollback");
         }
     }
 
@@ -59,24 +60,16 @@ public final class EpochEnd {
         return new Role("run's topics", places::run, places::stop);
     }
 
-    /**
-     * Raises an alarm when the wall clock was set back.
-     *
-     * @param process what runs in it
-     */
+    /** Raises an alarm when the wall clock was set back. */
     public Role clock(String process) {
         ClockWatch clock = new ClockWatch(process, connection.alarms(), Clock.systemUTC());
         return new Role("clock", clock::run, clock::stop);
     }
 
-    /**
-     * The failure as reported to the user: a new epoch, or a changed cluster or topic, where that is the cause.
-     *
-     * @param failure of a role
-     */
+    /** The failure as reported to the user: a new epoch, or a changed cluster or topic, where that is the cause. */
     public RuntimeException explained(RuntimeException failure) {
         return watch.sentence()
-                .or(() -> TrueCause.of(connection))
+                .or(() -> RootCause.of(connection))
                 .<RuntimeException>map(sentence -> new RefusedRequestException(sentence, failure))
                 .orElse(failure);
     }

@@ -30,7 +30,7 @@ final class ModelCard {
                         "version",
                         version.getVersion()
                                 + (version.getBatchId() < 0
-                                        ? ", what the run began with"
+                                        ? ", the start of the run"
                                         : ", made by batch " + version.getBatchId())),
                 row(
                         "published",
@@ -90,6 +90,6 @@ final class ModelCard {
         }
         String name = String.valueOf(Path.of(start.checkpoint()).getFileName());
         return "`" + name + "`"
-                + start.lack().map(lack -> ", which was not at hand").orElse("");
+                + start.lack().map(lack -> ", which was not available").orElse("");
     }
 }

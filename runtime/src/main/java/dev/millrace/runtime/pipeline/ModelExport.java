@@ -37,10 +37,8 @@ public final class ModelExport {
     /**
      * What was written.
      *
-     * @param manifest of the version
      * @param start    what the run began with
      * @param types    in which tensors were written, as safetensors files name them
-     * @param bytes    of all tensors
      * @param own      what the values of what was written are: those of the version, and float32 of an adapter that is merged
      * @param adapter  whether an adapter was written by itself
      */
@@ -67,7 +65,6 @@ public final class ModelExport {
         }
     }
 
-    /** @param config of the run */
     public ModelExport(LogConnection connection, MillraceConfig config) {
         this.connection = connection;
         this.config = config;
@@ -111,21 +108,25 @@ public final class ModelExport {
                     .orElseThrow(() -> new RefusedRequestException("version " + manifest.getVersion()
                             + (config.learner().lora().rank() > 0
                                     ? " is the base of the run's adapters, not an adapter; give --version a later one"
-                                    : " is not an adapter: the run trains the weights themselves (learner.lora.rank=0)")
+                                    : " is not an adapter: the run trains all weights (learner.lora.rank=0)")
                             + ", or leave --adapter out"));
-            String checkpoint = config.model().checkpoint();
-            AdapterExport export = new AdapterExport(adapter, checkpoint);
-            Start start = new Start(checkpoint, first(feed), Optional.empty(), Optional.empty());
-            Done done = new Done(
-                    manifest,
-                    start,
-                    Set.of(export.type()),
-                    export.bytes(),
-                    adapter.parameters().dtype(),
-                    true);
-            export.to(directory, ModelCard.text(connection.run(), done));
-            return done;
+            return adapterTo(directory, feed, manifest, adapter);
         });
+    }
+
+    Done adapterTo(Path directory, PolicyFeed feed, PolicyVersion manifest, LoraAdapter adapter) throws IOException {
+        String checkpoint = config.model().checkpoint();
+        AdapterExport export = new AdapterExport(adapter, checkpoint);
+        Start start = new Start(checkpoint, first(feed), Optional.empty(), Optional.empty());
+        Done done = new Done(
+                manifest,
+                start,
+                Set.of(export.type()),
+                export.bytes(),
+                adapter.parameters().dtype(),
+                true);
+        export.to(directory, ModelCard.text(connection.run(), done));
+        return done;
     }
 
     @FunctionalInterface
@@ -142,7 +143,7 @@ public final class ModelExport {
             PolicyVersion manifest = version.isPresent() ? feed.manifest(version.getAsLong()) : newest;
             return writing.of(feed, manifest, feed.load(manifest.getVersion()));
         } catch (VersionUnavailableException | CorruptVersionException e) {
-            throw new RefusedRequestException(e.getMessage() + "; give --version one whose weights are kept", e);
+            throw new RefusedRequestException(e.getMessage() + "; give --version a version whose weights are kept", e);
         } catch (CheckpointException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         } catch (IOException e) {
@@ -188,7 +189,7 @@ public final class ModelExport {
     private static Optional<String> lack(String checkpoint, Optional<String> sha256, DecoderShape shape, Dtype dtype) {
         Path path = Path.of(checkpoint);
         if (!Files.isDirectory(path)) {
-            return Optional.of("the checkpoint that the run began with is not at " + checkpoint + " any more");
+            return Optional.of("the run's start checkpoint is not at " + checkpoint + " any more");
         }
         CheckpointDirectory directory = new CheckpointDirectory(path, shape.maxTensorElements(), shape.valueHead());
         try {
@@ -197,11 +198,11 @@ public final class ModelExport {
             }
             String found = VersionHash.of(directory, dtype);
             if (sha256.isPresent() && !sha256.get().equals(found)) {
-                return Optional.of("at " + checkpoint + " lie other weights by now than the run began with");
+                return Optional.of("at " + checkpoint + " the weights are no longer those the run started from");
             }
             return Optional.empty();
         } catch (CheckpointException | IOException e) {
-            return Optional.of("the checkpoint that the run began with cannot be read any more: " + e.getMessage());
+            return Optional.of("the run's start checkpoint can no longer be read: " + e.getMessage());
         }
     }
 }

@@ -7,7 +7,9 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
 import dev.millrace.policy.huggingface.CheckpointExport;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.ModelExport.Done;
@@ -19,6 +21,7 @@ import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
 import dev.millrace.weights.store.FileObjectStore;
+import dev.millrace.weights.store.ObjectStore;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -27,10 +30,11 @@ import java.nio.channels.FileLock;
 import java.nio.channels.OverlappingFileLockException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
-import java.util.Comparator;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -59,12 +63,17 @@ import org.jspecify.annotations.Nullable;
  * <p>Directories and files appear by a rename, so a reader that follows manifests sees whole versions only. Leftovers
  * of a kill have no manifest and are removed at the next start. One process writes to a folder at a time.
  *
+ * <p>A copy in an object store has the same names. There each version's files are put before its manifest, and that before
+ * {@code latest.json}; a removed version loses its manifest first. The folder says what the copy still lacks. While
+ * versions are followed, a store that fails after it took the first is tried again until it has the rest.
+ *
  * <p>Reads the run's log only. Owned by one thread, except {@link #stop}.
  */
 public final class ModelPublication implements AutoCloseable {
     private static final String LATEST = "latest.json";
     private static final String LOCK = "writer.lock";
     private static final int FORMAT = 1;
+    private static final long MAPPED_BYTES = 1 << 30;
     private static final Duration WAIT = Duration.ofSeconds(1);
     private static final Pattern VERSION = Pattern.compile("\\d{1,18}");
     private static final Pattern MANIFEST = Pattern.compile("(\\d{1,18})\\.json");
@@ -79,8 +88,16 @@ public final class ModelPublication implements AutoCloseable {
      * @param type      of all tensors, one of {@link CheckpointExport#TYPES}; empty for the versions' own
      * @param fullEvery a full version and then at most this many less one deltas; at least 1
      * @param keep      full versions that are kept with the deltas after them, at least 1; empty for all
+     * @param adapters  whether LoRA versions are written as adapters in PEFT's layout, each full, and not merged
+     * @param copy      store that gets a copy of the folder; empty for none
      */
-    public record Plan(Path folder, Optional<String> type, int fullEvery, OptionalInt keep) {
+    public record Plan(
+            Path folder,
+            Optional<String> type,
+            int fullEvery,
+            OptionalInt keep,
+            boolean adapters,
+            Optional<ObjectStore> copy) {
         public Plan {
             if (fullEvery < 1 || keep.isPresent() && keep.getAsInt() < 1) {
                 throw new IllegalArgumentException("fullEvery and keep must be at least 1: " + fullEvery + ", " + keep);
@@ -99,6 +116,11 @@ public final class ModelPublication implements AutoCloseable {
     private final TreeMap<Long, JsonNode> manifests = new TreeMap<>();
     private @Nullable Held held;
     private @Nullable Start start;
+    /** Newest version that the copy has; -1 before it is known. */
+    private long copied = -1;
+    /** Whether the last attempt to bring the copy up to date failed. */
+    private boolean isCopyBehind;
+
     private volatile boolean stopped;
 
     /**
@@ -148,14 +170,21 @@ public final class ModelPublication implements AutoCloseable {
         for (Path each : list()) {
             Matcher matcher = MANIFEST.matcher(name(each));
             if (matcher.matches()) {
-                manifests.put(Long.valueOf(matcher.group(1)), manifest(each));
+                JsonNode manifest = manifest(each);
+                if (manifest.path("adapter").asBoolean() != plan.adapters()) {
+                    throw new RefusedRequestException(each + (plan.adapters() ? " is no adapter" : " is an adapter")
+                            + ", and a folder holds either adapters or merged versions; "
+                            + (plan.adapters() ? "leave --adapter out" : "give --adapter")
+                            + ", or name another folder");
+                }
+                manifests.put(Long.valueOf(matcher.group(1)), manifest);
             }
         }
         for (Path each : list()) {
             String name = name(each);
             if (PARTIAL.matcher(name).matches()
                     || VERSION.matcher(name).matches() && !manifests.containsKey(Long.valueOf(name))) {
-                remove(each);
+                WholeFile.delete(each);
             }
         }
         if (!manifests.isEmpty()) {
@@ -164,7 +193,10 @@ public final class ModelPublication implements AutoCloseable {
     }
 
     private JsonNode manifest(Path file) throws IOException {
-        JsonNode manifest = JSON.readTree(file.toFile());
+        return requireOwn(file, JSON.readTree(file.toFile()));
+    }
+
+    private JsonNode requireOwn(Object file, JsonNode manifest) {
         RunIdentity run = connection.run();
         if (manifest.path("format").asInt() != FORMAT
                 || !manifest.path("run_id").asText().equals(run.runId())
@@ -222,6 +254,7 @@ public final class ModelPublication implements AutoCloseable {
                 }
                 throw new RefusedRequestException("the run has published no version yet; --follow waits for the first");
             }
+            copyAll(follow, says);
             long next = last.isPresent()
                     ? last.getAsLong() + 1
                     : first.orElse(newest.get().getVersion());
@@ -232,12 +265,13 @@ public final class ModelPublication implements AutoCloseable {
             while (true) {
                 requireSame(feed, newest.get().getVersion());
                 for (; next <= newest.get().getVersion() && !stopped; next++) {
-                    publish(feed, next, says);
+                    publish(feed, next, follow, says);
                 }
                 if (!follow || stopped) {
                     return;
                 }
                 newest = feed.awaitNewerThan(next - 1, WAIT).or(feed::newest);
+                copyAll(true, says);
                 if (newest.isEmpty()) {
                     throw lost("the run has no version any more");
                 }
@@ -267,22 +301,30 @@ public final class ModelPublication implements AutoCloseable {
 
     private RefusedRequestException lost(String why) {
         return new RefusedRequestException(plan.folder() + " goes up to version " + manifests.lastKey() + ", and " + why
-                + ": the log has lost what it had; name a new folder");
+                + ": the log lost versions; name a new folder");
     }
 
-    private void publish(PolicyFeed feed, long version, Consumer<String> says) {
+    private void publish(PolicyFeed feed, long version, boolean follow, Consumer<String> says) {
         PolicyVersion manifest;
         Weights weights;
         try {
             manifest = feed.manifest(version);
-            Held base = held == null && !manifests.isEmpty() ? load(feed, manifests.lastKey()) : held;
+            Held base =
+                    held == null && !manifests.isEmpty() && !plan.adapters() ? load(feed, manifests.lastKey()) : held;
             weights = feed.load(version, each -> base != null && base.version() == each ? base.weights() : null);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             says.accept("version " + version + " is left out: " + e.getMessage());
             return;
         }
+        if (plan.adapters() && weights.adapter().isEmpty()) {
+            says.accept("version " + version + " is left out: it is the base of the run's adapters");
+            return;
+        }
         try {
-            says.accept(write(feed, manifest, weights));
+            String sentence = write(feed, manifest, weights);
+            copyAll(follow, says);
+            long removed = isCopyBehind ? 0 : removeOld(follow, says);
+            says.accept(removed == 0 ? sentence : sentence + ", and " + removed + " older versions are removed");
         } catch (CheckpointException e) {
             throw new RefusedRequestException("cannot write version " + version + ": " + e.getMessage(), e);
         } catch (IOException e) {
@@ -320,8 +362,11 @@ public final class ModelPublication implements AutoCloseable {
 
     private String write(PolicyFeed feed, PolicyVersion manifest, Weights weights) throws IOException {
         long version = manifest.getVersion();
-        CheckpointExport export = export(feed, manifest, weights);
         Path directory = plan.folder().resolve(Long.toString(version));
+        if (plan.adapters()) {
+            return writeAdapter(feed, manifest, weights.adapter().orElseThrow(), directory);
+        }
+        CheckpointExport export = export(feed, manifest, weights);
         Held base = held;
         OptionalLong changed = OptionalLong.empty();
         if (base != null && sinceFull() < plan.fullEvery()) {
@@ -340,22 +385,58 @@ public final class ModelPublication implements AutoCloseable {
                                     weights.dtype(),
                                     false)));
         }
-        ObjectNode made = JSON.createObjectNode()
-                .put("format", FORMAT)
-                .put("run_id", connection.run().runId())
-                .put("epoch", connection.run().epoch())
-                .put("policy_id", connection.run().policyId())
-                .put("version", version);
+        ObjectNode made = identity(version);
         if (changed.isPresent() && base != null) {
             made.put("base_version", base.version());
             made.put("changed_elements", changed.getAsLong());
         } else {
             made.putNull("base_version");
         }
-        made.put("dtype", plan.type().orElse(weights.dtype().name()))
-                .put("sha256", export.sha256())
-                .put("log_sha256", manifest.getWeights().getSha256())
-                .put("published_at_ms", manifest.getPublishedAtMs());
+        made.put("dtype", plan.type().orElse(weights.dtype().name())).put("sha256", export.sha256());
+        long bytes = finish(made, manifest, directory);
+        held = new Held(version, weights, export);
+        return String.format(
+                Locale.ROOT,
+                "version %d is in %s: %,d bytes, %s",
+                version,
+                directory,
+                bytes,
+                changed.isPresent() && base != null
+                        ? String.format(
+                                Locale.ROOT,
+                                "%,d of %,d values changed since version %d",
+                                changed.getAsLong(),
+                                weights.shape().parameterCount(),
+                                base.version())
+                        : "full");
+    }
+
+    private ObjectNode identity(long version) {
+        return JSON.createObjectNode()
+                .put("format", FORMAT)
+                .put("run_id", connection.run().runId())
+                .put("epoch", connection.run().epoch())
+                .put("policy_id", connection.run().policyId())
+                .put("version", version);
+    }
+
+    private String writeAdapter(PolicyFeed feed, PolicyVersion manifest, LoraAdapter adapter, Path directory)
+            throws IOException {
+        long version = manifest.getVersion();
+        Done done = new ModelExport(connection, config).adapterTo(directory, feed, manifest, adapter);
+        ObjectNode made = identity(version)
+                .putNull("base_version")
+                .put("adapter", true)
+                .put("dtype", done.own().name())
+                .put("sha256", manifest.getWeights().getSha256()); // of an adapter, over the same bytes
+        long bytes = finish(made, manifest, directory);
+        return String.format(Locale.ROOT, "version %d is in %s: %,d bytes, an adapter", version, directory, bytes);
+    }
+
+    /** Completes the manifest by the directory's files, and writes it and {@value #LATEST}; returns the files' bytes. */
+    private long finish(ObjectNode made, PolicyVersion manifest, Path directory) throws IOException {
+        long version = manifest.getVersion();
+        made.put("log_sha256", manifest.getWeights().getSha256()).put("published_at_ms", manifest.getPublishedAtMs());
         long bytes = 0;
         ObjectNode content = made.putObject("files");
         for (Path file : list(directory)) {
@@ -368,23 +449,76 @@ public final class ModelPublication implements AutoCloseable {
         put(version + ".json", made);
         manifests.put(version, made);
         writeLatest();
-        held = new Held(version, weights, export);
-        long removed = removeOld();
-        return String.format(
-                Locale.ROOT,
-                "version %d is in %s: %,d bytes, %s%s",
-                version,
-                directory,
-                bytes,
-                changed.isPresent() && base != null
-                        ? String.format(
-                                Locale.ROOT,
-                                "%,d of %,d values changed since version %d",
-                                changed.getAsLong(),
-                                weights.shape().parameterCount(),
-                                base.version())
-                        : "full",
-                removed == 0 ? "" : ", and " + removed + " older versions are removed");
+        return bytes;
+    }
+
+    /** Puts what the copy lacks. */
+    private void copyAll(boolean follow, Consumer<String> says) {
+        ObjectStore to = plan.copy().orElse(null);
+        if (to == null || manifests.isEmpty() || copied == manifests.lastKey()) {
+            return;
+        }
+        try {
+            if (copied < 0) {
+                requireOwnCopy(to);
+            }
+            for (Map.Entry<Long, JsonNode> each :
+                    manifests.tailMap(copied, false).entrySet()) {
+                String version = Long.toString(each.getKey());
+                for (Map.Entry<String, JsonNode> file :
+                        each.getValue().path("files").properties()) {
+                    copy(
+                            to,
+                            version + "/" + file.getKey(),
+                            file.getValue().path("sha256").asText());
+                }
+                copy(to, version + ".json");
+            }
+            copy(to, LATEST);
+            copied = manifests.lastKey();
+        } catch (IOException e) {
+            String failed = "cannot copy version " + manifests.lastKey() + " to " + to + ": " + RunDirectory.reason(e)
+                    + "; " + plan.folder() + " has it, and ";
+            if (!follow || copied < 0) {
+                throw new RefusedRequestException(failed + "the next start tries again", e);
+            }
+            if (!isCopyBehind) {
+                says.accept(failed + "it is tried again until it succeeds");
+            }
+            isCopyBehind = true;
+            return;
+        }
+        if (isCopyBehind) {
+            isCopyBehind = false;
+            says.accept(to + " has all versions up to " + copied + " again");
+        }
+    }
+
+    private void requireOwnCopy(ObjectStore to) throws IOException {
+        try (InputStream latest = to.get(to.uriOf(LATEST))) {
+            String name = JSON.readTree(latest).path("manifest").asText();
+            try (InputStream manifest = to.get(to.uriOf(name))) {
+                requireOwn(to + name, JSON.readTree(manifest));
+            }
+        } catch (NoSuchFileException e) {
+            // new, or a removal of all versions was interrupted
+        }
+    }
+
+    private void copy(ObjectStore to, String name) throws IOException {
+        try (InputStream in = Files.newInputStream(plan.folder().resolve(name))) {
+            copy(to, name, DigestUtils.sha256Hex(in));
+        }
+    }
+
+    private void copy(ObjectStore to, String name, String sha256) throws IOException {
+        try (FileChannel file = FileChannel.open(plan.folder().resolve(name), StandardOpenOption.READ)) {
+            List<ByteBuffer> content = new ArrayList<>();
+            for (long at = 0; at < file.size(); at += MAPPED_BYTES) {
+                content.add(file.map(FileChannel.MapMode.READ_ONLY, at, Math.min(MAPPED_BYTES, file.size() - at)));
+            }
+            to.put(name, sha256, content);
+        }
     }
 
     /** Versions from the last full one on. */
@@ -400,7 +534,7 @@ public final class ModelPublication implements AutoCloseable {
     }
 
     /** Newest first, so that every version that is still there has its base. */
-    private long removeOld() throws IOException {
+    private long removeOld(boolean follow, Consumer<String> says) throws IOException {
         List<Long> fulls = manifests.entrySet().stream()
                 .filter(each -> each.getValue().path("base_version").isNull())
                 .map(Map.Entry::getKey)
@@ -408,16 +542,36 @@ public final class ModelPublication implements AutoCloseable {
         if (plan.keep().isEmpty() || fulls.size() <= plan.keep().getAsInt()) {
             return 0;
         }
-        List<Long> old = List.copyOf(manifests
-                .headMap(fulls.get(fulls.size() - plan.keep().getAsInt()), false)
-                .descendingMap()
-                .keySet());
-        for (long each : old) {
-            Files.deleteIfExists(plan.folder().resolve(each + ".json"));
-            manifests.remove(each);
-            remove(plan.folder().resolve(Long.toString(each)));
+        Map<Long, JsonNode> old = new TreeMap<>(
+                        manifests.headMap(fulls.get(fulls.size() - plan.keep().getAsInt()), false))
+                .descendingMap();
+        long removed = 0;
+        for (Map.Entry<Long, JsonNode> each : old.entrySet()) {
+            long version = each.getKey();
+            if (plan.copy().isPresent()) {
+                ObjectStore copy = plan.copy().get();
+                try {
+                    copy.delete(copy.uriOf(version + ".json"));
+                    for (Map.Entry<String, JsonNode> file :
+                            each.getValue().path("files").properties()) {
+                        copy.delete(copy.uriOf(version + "/" + file.getKey()));
+                    }
+                } catch (IOException e) {
+                    String failed = "cannot remove version " + version + " from " + copy + ": " + RunDirectory.reason(e)
+                            + "; it is tried again after the next version";
+                    if (!follow) {
+                        throw new RefusedRequestException(failed, e);
+                    }
+                    says.accept(failed);
+                    return removed;
+                }
+            }
+            Files.deleteIfExists(plan.folder().resolve(version + ".json"));
+            manifests.remove(version);
+            WholeFile.delete(plan.folder().resolve(Long.toString(version)));
+            removed++;
         }
-        return old.size();
+        return removed;
     }
 
     private void writeLatest() throws IOException {
@@ -445,19 +599,6 @@ public final class ModelPublication implements AutoCloseable {
 
     private static String name(Path file) {
         return String.valueOf(file.getFileName());
-    }
-
-    private static void remove(Path path) throws IOException {
-        if (!Files.exists(path)) {
-            return;
-        }
-        List<Path> all;
-        try (Stream<Path> walk = Files.walk(path)) {
-            all = walk.sorted(Comparator.reverseOrder()).toList();
-        }
-        for (Path each : all) {
-            Files.delete(each);
-        }
     }
 
     @Override

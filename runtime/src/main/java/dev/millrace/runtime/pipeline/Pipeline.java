@@ -60,10 +60,7 @@ public final class Pipeline implements AutoCloseable {
         this(config, connection, meters, clock, config.served(), step -> {});
     }
 
-    /**
-     * @param environments that the generator serves
-     * @param steps observes the learner's steps, before the configured observers
-     */
+    /** @param steps observes the learner's steps, before the configured observers */
     public Pipeline(
             MillraceConfig config,
             LogConnection connection,
@@ -90,9 +87,9 @@ public final class Pipeline implements AutoCloseable {
     private LogConnection as(String role) {
         if (config.run().recorded()) {
             throw new ConfigException(
-                    "cannot start " + role + ": run.recorded is true, so only the recorder of another"
-                            + " trainer writes to run " + config.run().id()
-                            + "; ask about it with ledger, trace, doctor or replay --corrections, or give this role a run of its own");
+                    "cannot start " + role + ": run.recorded is true, so only another trainer's recorder writes"
+                            + " to run " + config.run().id()
+                            + "; read it with ledger, trace, doctor or replay --corrections, or give this role its own run");
         }
         return connection.as(role);
     }
@@ -109,7 +106,6 @@ public final class Pipeline implements AutoCloseable {
         return new Engine(Device.parse(config.run().device()), 1);
     }
 
-    /** Releases prompts. */
     public Role admission() {
         config.requireData();
         config.requireTokenizer();
@@ -142,9 +138,9 @@ public final class Pipeline implements AutoCloseable {
         return new Role("generator", generator::run, generator::stop);
     }
 
-    private TurnEngine.Door remoteEngine() {
+    private TurnEngine.Factory remoteEngine() {
         try {
-            return RemoteEngines.door(
+            return RemoteEngines.factory(
                     config.engine(),
                     config.generator(),
                     connection.run(),
@@ -191,7 +187,7 @@ public final class Pipeline implements AutoCloseable {
         return gatewayOf(listening, (weights, shape) -> other);
     }
 
-    private Role gatewayOf(Consumer<String> listening, TurnEngine.Door door) {
+    private Role gatewayOf(Consumer<String> listening, TurnEngine.Factory factory) {
         LogConnection own = as("gateway");
         return gateway(
                 listening,
@@ -199,7 +195,7 @@ public final class Pipeline implements AutoCloseable {
                         context(own),
                         environments,
                         task.tokenizer(),
-                        door,
+                        factory,
                         config.generator(),
                         config.gateway(),
                         config.http().tls()));
@@ -208,8 +204,8 @@ public final class Pipeline implements AutoCloseable {
     private Role gateway(Consumer<String> listening, Supplier<Gateway> made) {
         if (recordsRouting()) {
             throw new ConfigException(
-                    "algorithm.routing_replay is generator, and of the answers that agents ask for no routing is"
-                            + " recorded; choose none or learner for the run, or let a generator sample");
+                    "algorithm.routing_replay is generator, and the gateway records no routing; choose none or"
+                            + " learner for the run, or use a generator");
         }
         LostOffsets.requireNone(connection, "generator"); // whose group it is in
         Gateway gateway;
@@ -241,8 +237,8 @@ public final class Pipeline implements AutoCloseable {
         if (connection.topics().ofPartners().contains(topic)
                 && !config.topology().join().partnerTopics(connection.topics()).contains(topic)) {
             String key = "topology.join." + purpose.role();
-            throw new ConfigException("a run without " + key + "=true has no topic " + topic + ", and nobody would read"
-                    + " the scores; set it for the whole run, or start no " + purpose.role() + " scorer");
+            throw new ConfigException("a run without " + key + "=true has no topic " + topic + ", so the scores"
+                    + " would never be read; set it for the whole run, or start no " + purpose.role() + " scorer");
         }
     }
 
@@ -271,7 +267,6 @@ public final class Pipeline implements AutoCloseable {
         return new Role("topology", topology::run, topology::stop);
     }
 
-    /** Trains and publishes. */
     public Role learner() {
         Learner learner = newLearner();
         return new Role("learner", learner::run, config.learner().maxSteps() > 0, learner::stop);
@@ -286,12 +281,11 @@ public final class Pipeline implements AutoCloseable {
         return keep(new Evaluator(config, own, feed(own), engine(), meters, clock));
     }
 
-    /** The evaluator as a role by itself. */
     public Role evaluation() {
         if (!config.evaluation().isOn()) {
             throw new ConfigException(
-                    "evaluation.every_versions and evaluation.every_seconds are 0, and nothing says when to evaluate;"
-                            + " choose one of them for this role: --set evaluation.every_versions=10");
+                    "evaluation.every_versions and evaluation.every_seconds are 0, so no evaluation would run; set"
+                            + " one of them for this role: --set evaluation.every_versions=10");
         }
         Evaluator evaluator = evaluator();
         return new Role("evaluator", evaluator::run, evaluator::stop);
@@ -328,8 +322,8 @@ public final class Pipeline implements AutoCloseable {
                 config.algorithm(),
                 engine()));
         learner.observe(step -> {
-            steps.stepMade(step);
-            config.observers().forEach(observer -> observer.stepMade(step));
+            steps.stepCompleted(step);
+            config.observers().forEach(observer -> observer.stepCompleted(step));
         });
         if (config.evaluation().isOn() && !config.model().checkpoint().isEmpty()) {
             learner.keepVersion(0); // reference for the policy's text

@@ -39,13 +39,14 @@ public final class Plugins {
         } catch (RuntimeException e) {
             throw refused(plugin, kind, ": " + e.getMessage(), e);
         }
-        throw refused(plugin, kind, ": its defaults do not come back from their own keys and values", null);
+        throw refused(plugin, kind, ": its defaults do not survive a round trip through keys and values", null);
     }
 
     private static PluginException refused(LoadedPlugin plugin, Kind kind, String why, @Nullable Throwable cause) {
         return new PluginException(
                 "the plug-in " + plugin.place() + " offers " + kind.name() + ", which cannot be configured" + why
-                        + "; its components may be numbers, truth values, texts, enums, lists of texts, whole numbers or kinds, and records of such",
+                        + "; its components may be numbers, booleans, strings, enums, lists of strings, integers or"
+                        + " kinds, and records of these",
                 cause);
     }
 }

@@ -76,7 +76,7 @@ public final class Preflight {
     private String model() {
         String directory = config.model().checkpoint();
         if (directory.isEmpty()) {
-            return "begins with random weights";
+            return "starts from random weights";
         }
         new CheckpointModel(config.model()).check();
         return directory + " can be read";
@@ -98,13 +98,13 @@ public final class Preflight {
 
     private String tokenizer() {
         config.requireTokenizer();
-        return "the task's text has one";
+        return "the text task has one";
     }
 
     private PreflightCheck algorithm() {
         List<String> doubts = config.algorithm().doubts();
         return doubts.isEmpty()
-                ? PreflightCheck.ok("algorithm", "every part of it can act")
+                ? PreflightCheck.ok("algorithm", "every stage can act")
                 : PreflightCheck.doubt("algorithm", String.join("; ", doubts));
     }
 
@@ -119,7 +119,7 @@ public final class Preflight {
     private List<PreflightCheck> cluster() {
         if (config.run().embedded()) {
             return List.of(
-                    PreflightCheck.ok("cluster", "the run brings its own broker; --bootstrap-servers names another"));
+                    PreflightCheck.ok("cluster", "the run starts its own broker; --bootstrap-servers names another"));
         }
         if (config.run().id().isEmpty()) {
             return List.of(PreflightCheck.failed(

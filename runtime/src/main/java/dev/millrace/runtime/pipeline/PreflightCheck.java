@@ -3,14 +3,12 @@ package dev.millrace.runtime.pipeline;
 /**
  * A requirement of a run and the result of its check.
  *
- * @param subject a word or two
  * @param sentence what was found; where it will not do, with the way out
  */
 public record PreflightCheck(String subject, Outcome outcome, String sentence) {
 
     /** Result of a check. */
     public enum Outcome {
-        /** The requirement is met. */
         OK,
         /** A run starts but may be impaired. */
         DOUBT,

@@ -3,7 +3,6 @@ package dev.millrace.runtime.pipeline;
 /**
  * One part of the pipeline: runs until it is stopped.
  *
- * @param name as shown to a person
  * @param run blocks until stopped; throws if the role failed
  * @param endsByItself whether returning from {@code run} without a stop request is normal
  * @param stop asks it to end; returns at once, may be called from any thread and more than once

@@ -1,6 +1,6 @@
 package dev.millrace.runtime.pipeline;
 
-import dev.millrace.schemas.registry.SchemaRegistryAwayException;
+import dev.millrace.schemas.registry.SchemaRegistryUnavailableException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -33,7 +33,6 @@ public final class RoleThreads implements AutoCloseable {
         this.patience = patience;
     }
 
-    /** Starts a role. */
     public void start(Role role) {
         Map<String, String> run = MDC.getCopyOfContextMap();
         Thread thread = new Thread(
@@ -55,9 +54,9 @@ public final class RoleThreads implements AutoCloseable {
         try {
             role.run().run();
             if (!stopping && !role.endsByItself()) {
-                fail(new RoleFailedException(role.name(), "ended without being asked to", null));
+                fail(new RoleFailedException(role.name(), "ended without a stop request", null));
             }
-        } catch (SchemaRegistryAwayException e) {
+        } catch (SchemaRegistryUnavailableException e) {
             if (stopping) {
                 LOG.warn("the {} stopped while it waited for the schema registry: {}", role.name(), e.getMessage());
             } else {
@@ -79,7 +78,6 @@ public final class RoleThreads implements AutoCloseable {
         return !Objects.requireNonNull(threads.get(role), role::name).isAlive();
     }
 
-    /** The first failure so far. */
     public Optional<RoleFailedException> failure() {
         return Optional.ofNullable(failure.get());
     }
@@ -108,7 +106,7 @@ public final class RoleThreads implements AutoCloseable {
         threads.clear();
         for (String name : hanging) {
             fail(new RoleFailedException(
-                    name, "did not stop within the " + patience.toSeconds() + " s that all roles have together", null));
+                    name, "did not stop within the " + patience.toSeconds() + " s that all roles share", null));
         }
     }
 

@@ -33,7 +33,6 @@ public final class RunLookup {
         return claim(whereabouts).flatMap(RunLookup::configuration);
     }
 
-    /** Returns the configuration in a claim. */
     public static Optional<RecordedConfiguration> configuration(ClaimedRun claim) {
         return claim.configuration()
                 .map(text -> RecordedConfiguration.parse(

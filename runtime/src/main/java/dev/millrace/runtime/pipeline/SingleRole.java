@@ -2,7 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.log.LogConnection;
-import dev.millrace.log.run.BrokerAwayException;
+import dev.millrace.log.run.BrokerUnavailableException;
 import dev.millrace.log.run.ClaimedRun;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.RoleRights;
@@ -105,7 +105,7 @@ public final class SingleRole {
         MillraceConfig whereabouts = own.whereabouts();
         if (whereabouts.run().embedded()) {
             throw new ConfigException(
-                    "run.bootstrap_servers is empty; a role of its own works on a cluster, so give --bootstrap-servers HOST:PORT");
+                    "run.bootstrap_servers is empty; a single role needs a cluster, so give --bootstrap-servers HOST:PORT");
         }
         if (whereabouts.run().id().isEmpty()) {
             throw new ConfigException(
@@ -113,7 +113,7 @@ public final class SingleRole {
         }
         Optional<ClaimedRun> claim = reached(whereabouts, () -> RunLookup.claim(whereabouts));
         if (claim.isEmpty()) {
-            boolean begins = creates || own.saysWhatToRun();
+            boolean begins = creates || own.configuresRun();
             Optional<String> lacking =
                     begins ? reached(whereabouts, () -> AccountRights.toCreate(whereabouts)) : Optional.empty();
             if (!begins || lacking.isPresent()) {
@@ -138,7 +138,7 @@ public final class SingleRole {
         while (true) {
             try {
                 return contact.get();
-            } catch (BrokerAwayException e) {
+            } catch (BrokerUnavailableException e) {
                 if (stop.isMade() || System.nanoTime() - deadlineNanos > 0) {
                     throw e;
                 }
@@ -157,13 +157,13 @@ public final class SingleRole {
                         throw own;
                     }
                     say("run " + config.run().id()
-                            + " is not created to the end; waiting for the role that does, up to "
+                            + " is only partly created; waiting for the role that creates it, up to "
                             + CREATION_PATIENCE.toSeconds() + " s");
                 }
                 awaitsCreator = true;
                 if (System.nanoTime() - creationNanos > 0) {
-                    throw new LogSetupException("run " + config.run().id() + " is not created to the end within "
-                            + CREATION_PATIENCE.toSeconds() + " s, and this role may not: "
+                    throw new LogSetupException("run " + config.run().id() + " was not completely created within "
+                            + CREATION_PATIENCE.toSeconds() + " s, and this role may not create it: "
                             + AccountRights.explained(config, List.of(RoleRights.CREATOR), e)
                                     .getMessage());
                 }
@@ -182,7 +182,6 @@ public final class SingleRole {
         }
     }
 
-    /** @param lacking rights that this account lacks to create the run */
     private ClaimedRun created(MillraceConfig whereabouts, Optional<String> lacking) throws InterruptedException {
         say(
                 lacking.isEmpty()
@@ -202,13 +201,12 @@ public final class SingleRole {
         if (lacking.isPresent()) {
             throw new LogSetupException(
                     "no role has created run " + whereabouts.run().id() + " within " + CREATION_PATIENCE.toSeconds()
-                            + " s, and this one may not: " + lacking.get());
+                            + " s, and this one may not create it: " + lacking.get());
         }
-        throw new ConfigException(
-                "there is no run " + whereabouts.run().id() + " on "
-                        + whereabouts.run().bootstrapServers() + " under the topics "
-                        + whereabouts.run().topics().prefix() + "* after " + CREATION_PATIENCE.toSeconds()
-                        + " s; 'millrace learn' and 'millrace admit' create it, as does any role that is told what to run, with --config or --set");
+        throw new ConfigException("there is no run " + whereabouts.run().id() + " on "
+                + whereabouts.run().bootstrapServers() + " under the topics "
+                + whereabouts.run().topics().prefix() + "* after " + CREATION_PATIENCE.toSeconds()
+                + " s; 'millrace learn' and 'millrace admit' create it, as does any role with --config or --set");
     }
 
     private boolean run(Function<Pipeline, Role> made, MillraceConfig config, Map<String, Object> client, Meters meters)
@@ -217,19 +215,10 @@ public final class SingleRole {
                         config.http(), config.metrics().port(), meters.registry());
                 RunLog log = stop.starting(() -> reached(
                         config,
-                        () -> RunLog.open(
+                        () -> config.open(
                                 client,
-                                config.run().topics(),
-                                new RunLog.NewRun(
-                                        config.run().identity(),
-                                        config.topology()
-                                                .join()
-                                                .partnerTopics(config.run().topics()),
-                                        Optional.of(
-                                                RecordedConfiguration.of(config).text())),
                                 config.sizedTopics(),
-                                config.run().schemaRegistryUrl().written(),
-                                Clock.systemUTC())))) {
+                                Optional.of(RecordedConfiguration.of(config).text()))))) {
             EpochEnd.requireEpoch(config, log.connection());
             agreed(log, config);
             AccountRights.requireNone(config, List.of(rights));

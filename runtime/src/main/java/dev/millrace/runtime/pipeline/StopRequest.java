@@ -51,7 +51,6 @@ public final class StopRequest {
         }
     }
 
-    /** True once a stop was requested. */
     public boolean isMade() {
         return made.getCount() == 0;
     }

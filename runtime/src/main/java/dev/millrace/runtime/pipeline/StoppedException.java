@@ -7,6 +7,6 @@ public final class StoppedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     StoppedException(@Nullable Throwable cause) {
-        super("stopped before it had begun", cause);
+        super("stopped before it started", cause);
     }
 }

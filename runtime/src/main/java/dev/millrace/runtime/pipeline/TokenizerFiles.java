@@ -83,7 +83,6 @@ public final class TokenizerFiles {
         return hashes;
     }
 
-    /** Returns whether the configured folder has a tokenizer. */
     public static boolean isHere(TokenizerDirectory folder) {
         return !folder.directory().isEmpty()
                 && Files.isRegularFile(Path.of(folder.directory()).resolve(TokenizerDirectory.FILE));
@@ -145,9 +144,9 @@ public final class TokenizerFiles {
     private RefusedRequestException missing() {
         return new RefusedRequestException("the run's tokenizer (" + String.join(", ", new TreeSet<>(hashes.keySet()))
                 + ") is neither in " + (folder.directory().isEmpty() ? "a folder here" : folder.directory())
-                + " nor whole on topic " + topic
-                + "; start a role where its files are, which writes them there, or name"
-                + " a copy: --set task.tokenizer.directory=DIR");
+                + " nor complete on topic " + topic
+                + "; start a role on a machine that has the files, to write them there, or name a copy: --set"
+                + " task.tokenizer.directory=DIR");
     }
 
     private void keep() {
@@ -165,7 +164,7 @@ public final class TokenizerFiles {
             if (!(e.getCause() instanceof AuthorizationException)) {
                 throw e;
             }
-            LOG.info("the run's tokenizer is left to the role that created the run to write: {}", e.getMessage());
+            LOG.info("the role that created the run writes its tokenizer: {}", e.getMessage());
         } catch (IOException e) {
             throw new RefusedRequestException(
                     "the run's tokenizer cannot be read in " + folder.directory() + ": " + e.getMessage(), e);

@@ -221,7 +221,6 @@ public final class AuditedRun implements AutoCloseable {
             }
         }
 
-        /** Returns whether the run has an embedded broker. */
         boolean hasBroker() {
             return whereabouts.run().embedded();
         }
@@ -255,7 +254,7 @@ public final class AuditedRun implements AutoCloseable {
             if (asked >= 0 && asked != valid.epoch()) {
                 throw new ConfigException("run.epoch is " + asked + ", and run " + valid.runId() + " is in epoch "
                         + valid.epoch()
-                        + ", which is the one that is read; leave run.epoch out: ledger and trace tell of all epochs");
+                        + ", the epoch that is read; leave run.epoch out: ledger and trace cover all epochs");
             }
         }
     }
@@ -282,7 +281,6 @@ public final class AuditedRun implements AutoCloseable {
         return records;
     }
 
-    /** Returns the run's current records. */
     public RecordedRun recordedRun() {
         return records instanceof RecordedRun recorded ? recorded : new LiveRun(connection(), recorded());
     }

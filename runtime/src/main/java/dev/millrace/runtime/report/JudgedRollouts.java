@@ -14,7 +14,7 @@ final class JudgedRollouts {
         for (Rollout rollout : rollouts) {
             if (rollout.getFinishReason() == FinishReason.FAILED) {
                 throw new RefusedRequestException("a response to the prompt of group " + rollout.getGroupId()
-                        + " was sampled and could not be played to its end: " + rollout.getError()
+                        + " was sampled, but its episode failed: " + rollout.getError()
                         + "; fix that and retry");
             }
         }

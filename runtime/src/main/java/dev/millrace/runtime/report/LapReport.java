@@ -19,12 +19,11 @@ import java.util.stream.Stream;
 
 /** Where a run's batches wait and what its steps cost, for the command and the page. */
 public final class LapReport {
-    /** Hops named as the longest. */
     private static final int NAMED = 3;
 
     private static final String NOT_MEASURED =
-            "What a step costs is not known: only train keeps it, in work.json of its folder, from its second step on."
-                    + " Other roles have the meters at --metrics-port.";
+            "The cost of a step is unknown: only train records it, in work.json of its folder, from the second step"
+                    + " on. Other roles have the meters at --metrics-port.";
 
     private LapReport() {}
 
@@ -90,12 +89,12 @@ public final class LapReport {
         if (each.size() > 1) {
             sentences.add(String.format(
                     Locale.ROOT,
-                    "A step is made every %.0f ms, so %.1f batches are under way.",
+                    "A step is made every %.0f ms, so %.1f batches are in flight.",
                     laps.millisPerStep(),
                     median / laps.millisPerStep()));
         }
         if (laps.incomplete() > 0) {
-            sentences.add("Steps without all their records, left out: " + laps.incomplete() + ".");
+            sentences.add("Steps with missing records, left out: " + laps.incomplete() + ".");
         }
         return sentences;
     }

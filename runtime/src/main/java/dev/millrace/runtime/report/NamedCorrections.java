@@ -32,7 +32,7 @@ public final class NamedCorrections {
                 return new Alternative("none", none(ofRun));
             } catch (IllegalArgumentException e) {
                 throw new ConfigException(
-                        "--corrections none does not go with the run's objective, which includes a correction: "
+                        "--corrections none does not fit the run's objective, which includes a correction: "
                                 + e.getMessage() + "; --corrections ppo or grpo names a whole algorithm in its place",
                         e);
             }
@@ -53,18 +53,12 @@ public final class NamedCorrections {
                                             .missingOldLogProbs(ofRun.missingOldLogProbs()))));
         } catch (IllegalArgumentException e) {
             throw new ConfigException(
-                    "--corrections " + named
-                            + " is neither a file, nor none, nor the name of an algorithm that goes here: "
-                            + e.getMessage(),
+                    "--corrections " + named + " is neither a file, nor none, nor a known algorithm: " + e.getMessage(),
                     e);
         }
     }
 
-    /**
-     * Keys of {@code algorithm}, also under that section.
-     *
-     * @param named for a sentence
-     */
+    /** Keys of {@code algorithm}, also under that section. */
     public static Algorithm read(String named, ObjectNode tree, Algorithm ofRun) {
         try {
             ObjectNode keys = tree.size() == 1 && tree.get(SECTION) instanceof ObjectNode section ? section : tree;

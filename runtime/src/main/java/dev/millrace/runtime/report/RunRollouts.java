@@ -47,7 +47,7 @@ public final class RunRollouts implements RolloutSource, AutoCloseable {
             environments.playing(request).requirePlayable(request.getEnvironmentState());
         } catch (IllegalArgumentException e) {
             return Optional.of(
-                    e.getMessage() + "; what another program plays is not available here, so leave out --live");
+                    e.getMessage() + "; another program's environment is not available here, so leave out --live");
         }
         int prompt = PackedInts.length(request.getPromptTokens());
         long needed = (long) prompt + request.getSampling().getMaxTokens();

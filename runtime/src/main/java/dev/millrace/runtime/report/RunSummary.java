@@ -10,8 +10,6 @@ import dev.millrace.log.Evaluations;
 import dev.millrace.runtime.evaluation.EvaluationJson;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.stages.IdleStages;
-import java.io.IOException;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 
@@ -22,7 +20,6 @@ import java.util.Map;
  * @param idleStages stages that had not acted for that many steps at the end
  * @param tokens generated, scored and trained over the whole run, policy tokens only
  * @param evaluations of the policy on held-out prompts, by version
- * @param invocation that ended
  */
 public record RunSummary(
         String runId,
@@ -103,7 +100,7 @@ public record RunSummary(
         ObjectNode dropped = rollouts.putObject("dropped");
         all.dropped().forEach(dropped::put);
         rollouts.put("dead_lettered", all.deadLetteredInAll())
-                .put("in_flight", all.inFlight() + all.unfinished().untold())
+                .put("in_flight", all.inFlight() + all.unfinished().expired())
                 .put("superseded", all.unfinished().superseded());
         rollouts.put("adds_up", balance.addsUp());
         if (balance.contradictionCount() > 0) {
@@ -128,10 +125,5 @@ public record RunSummary(
                         .put("remedy", alarm.remedy()));
         json.put("goal_reached", invocation.goalReached()).put("stopped_because", invocation.stoppedBecause());
         return json;
-    }
-
-    /** Writes {@link #json()} to a file. */
-    public void write(Path file) throws IOException {
-        new ObjectMapper().writerWithDefaultPrettyPrinter().writeValue(file.toFile(), json());
     }
 }

@@ -79,19 +79,15 @@ public final class RunTask implements PolicyEvaluation, AutoCloseable {
                         .epochs(1));
     }
 
-    /**
-     * Why the configured task does not apply to the run, as a clause; empty if it is the run's.
-     *
-     * @param tokenizerHash of the run's vocabulary
-     */
+    /** Why the configured task does not apply to the run, as a clause; empty if it is the run's. */
     public static Optional<String> refusal(MillraceConfig config, String tokenizerHash) {
         if (!tokenizerHash.equals(config.task().task().tokenizer().hash())) {
             return Optional.of("the task " + config.task().task().name() + " has another vocabulary than the run ("
                     + tokenizerHash + ")");
         }
         return config.topology().join().reward()
-                ? Optional.of("the run's rollouts were rewarded by records of their own"
-                        + " (topology.join.reward), and the task's environment says nothing of that reward")
+                ? Optional.of("the run's rollouts have reward records (topology.join.reward), which differ from the"
+                        + " task environment's reward")
                 : Optional.empty();
     }
 

@@ -12,19 +12,15 @@ import org.jspecify.annotations.Nullable;
  *
  * @param key its name in steps.csv; of what the training log has among its metrics, its name there too
  * @param unit what it counts in; empty if it is a bare number
- * @param meaning in words
- * @param format of its values
  * @param value of a row: a number, a boolean or a text; null or not finite where it was not computed
  */
 public record StepFigure(
         String key, String unit, String meaning, Format format, Function<StepRow, ? extends @Nullable Object> value) {
 
-    /** Its column of steps.csv. */
     Column<StepRow> column() {
         return new Column<>(new Heading(key, key, "", format), value);
     }
 
-    /** Name in verl. */
     public Optional<String> verlName() {
         return VerlFigures.name(key);
     }

@@ -33,7 +33,6 @@ public record StepFiguresSummary(
     /** ESS ratios of the steps: of raw weights, and of truncated ones. */
     public record Ess(double median, double least, double truncatedMedian, double truncatedLeast) {}
 
-    /** Of these steps. */
     static StepFiguresSummary of(List<StepRow> steps) {
         long trainable = steps.stream().mapToLong(StepRow::tokensTrainable).sum();
         return new StepFiguresSummary(

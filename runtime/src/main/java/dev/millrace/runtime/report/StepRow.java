@@ -14,7 +14,6 @@ import org.jspecify.annotations.Nullable;
  */
 public record StepRow(TrainingStep logged) {
 
-    /** The row of a record of the training log. */
     public static StepRow of(TrainingStep step) {
         TrainingStep kept = new TrainingStep();
         for (Schema.Field field : TrainingStep.getClassSchema().getFields()) {
@@ -45,7 +44,6 @@ public record StepRow(TrainingStep logged) {
         return orNaN(logged.getStalenessMean());
     }
 
-    /** The largest staleness. */
     public double stalenessMax() {
         return orNaN(logged.getStalenessMax());
     }
@@ -65,7 +63,6 @@ public record StepRow(TrainingStep logged) {
         return starved() ? Double.NaN : orNaN(logged.getEssRatio());
     }
 
-    /** ESS ratio of the truncated sequence weights. */
     public double essRatioTruncated() {
         return starved() ? Double.NaN : orNaN(logged.getEssRatioTruncated());
     }
@@ -102,7 +99,6 @@ public record StepRow(TrainingStep logged) {
         return logged.getFinishedAtMs();
     }
 
-    /** All metrics of the training log, by name. */
     public Map<String, Double> metrics() {
         return logged.getMetrics();
     }

@@ -30,7 +30,6 @@ import org.jspecify.annotations.Nullable;
  * the recorded batches.
  *
  * @param branch of the diagnosis that is answered: the most severe
- * @param prescription its patches
  * @param doses one per patch, in order
  * @param trial of those that can be tried; empty if there is none
  * @param untried why nothing was tried despite a patch; empty otherwise
@@ -50,7 +49,6 @@ public record Treatment(
      * @param refusal why it cannot be applied, or cannot be tried; empty if it can
      */
     public record Dose(AlgorithmPatch patch, String yaml, Optional<String> refusal) {
-        /** Short name of the patch. */
         public String name() {
             return patch.toString();
         }
@@ -59,7 +57,6 @@ public record Treatment(
     /**
      * Treats a diagnosis and tries the patches on a run.
      *
-     * @param config the run's
      * @param threads at least 1
      */
     public static Treatment of(
@@ -78,7 +75,7 @@ public record Treatment(
                 if (patch.effect() != Effect.UPDATES && untried.isEmpty()) {
                     trial = trial == null ? new PatchTrial(run, config.algorithm(), limit, System::nanoTime) : trial;
                     if (!trial.isPossible()) {
-                        untried = Optional.of("no batch of the run is there");
+                        untried = Optional.of("the run has no batch");
                     }
                     var missing = trial.missing(patched);
                     if (missing.isPresent()) {

@@ -44,7 +44,6 @@ public final class TreatmentReport {
         return new TreatmentReport(treatment).section();
     }
 
-    /** The same as JSON. */
     public static ObjectNode json(Treatment treatment) {
         return new TreatmentReport(treatment).json();
     }
@@ -69,7 +68,7 @@ public final class TreatmentReport {
                                     course.causeSteps(),
                                     trial.batches().count(),
                                     trial.recorded().causeSteps()))
-                    .sure("counted on one run; where the policy would have gone under it, no replay can say");
+                    .sure("counted on one run; a replay cannot show how the policy would have evolved");
         }
         if (treatment.trial().isPresent()) {
             return Conclusion.of(asked, "no patch that was tried ends the alarm; " + elsewhere(), Health.ILL)
@@ -80,9 +79,9 @@ public final class TreatmentReport {
         if (treatment.doses().stream().anyMatch(dose -> dose.refusal().isEmpty())) {
             return Conclusion.of(
                             asked,
-                            treatment.doses().get(0).name() + ", which no replay of decisions can try",
+                            treatment.doses().get(0).name() + ", which a replay of decisions cannot test",
                             Health.LOOK)
-                    .sure(treatment.untried().orElse("it acts within the step: learning again shows it"));
+                    .sure(treatment.untried().orElse("it acts within the step: retraining shows it"));
         }
         return Conclusion.of(
                         asked,
@@ -107,13 +106,16 @@ public final class TreatmentReport {
         }
         if (unpatched.goesByItself()) {
             return say(
-                    "; but it goes by chance, too: unpatched it was gone a step later after %d of %d steps that had it",
+                    "; but the alarm also ends by chance: unpatched, it ended a step later after %d of %d steps that had it",
                     unpatched.gone(), unpatched.followed());
         }
         return unpatched.isKnown()
-                ? say("; unpatched it stood at each of the %d steps that followed one with it", unpatched.followed())
+                ? say(
+                        "; unpatched, it persisted at each of the %d steps that followed one with it",
+                        unpatched.followed())
                 : say(
-                        "; whether it would have gone by chance is not known: it stood at the last %s alone, and the tree looks over %d",
+                        "; whether it would have ended by chance is unknown: it was raised at the last %s only, and"
+                                + " the window is %d",
                         unpatched.followed() == 0 ? "step" : unpatched.followed() + 1 + " steps",
                         DiagnosticsCourse.WINDOW);
     }
@@ -122,7 +124,7 @@ public final class TreatmentReport {
         List<String> places = treatment.prescription().elsewhere().stream()
                 .map(each -> each.where())
                 .toList();
-        return places.isEmpty() ? "look upstream of it" : "what else: " + String.join(", ", places);
+        return places.isEmpty() ? "check upstream causes" : "what else: " + String.join(", ", places);
     }
 
     private Section section() {
@@ -134,9 +136,9 @@ public final class TreatmentReport {
         treatment.untried().ifPresent(why -> notes.add("nothing was tried: " + why));
         if (treatment.doses().stream()
                 .anyMatch(dose -> dose.refusal().isEmpty() && dose.patch().effect() == Effect.UPDATES)) {
-            notes.add(
-                    "it acts on the updates within a step, which a decision does not show; save what is listed below as PATCH.yaml"
-                            + " and learn again with it: './millrace replay --retrain --corrections PATCH.yaml', of the run or archive that was asked about");
+            notes.add("it acts on the updates within a step, which a replay of decisions does not show; save the"
+                    + " listing below as PATCH.yaml and retrain: './millrace replay --retrain --corrections"
+                    + " PATCH.yaml' on this run or archive");
         }
         treatment.prescription().elsewhere().forEach(each -> notes.add("elsewhere: " + each));
         Optional<Dose> pasted = treatment
@@ -165,11 +167,10 @@ public final class TreatmentReport {
                 trial.seconds(),
                 trial.limit().batches(),
                 trial.limit().time().toSeconds(),
-                trial.isCut() ? "; its time was over before the last batch" : ""));
+                trial.isCut() ? "; stopped by its time limit before the last batch" : ""));
         if (trial.batches().notAsRecorded() > 0) {
             notes.add(say(
-                    "%,d of these batches are not what the run's algorithm makes of them, so the patch is compared"
-                            + " with the record",
+                    "%,d of these batches do not match the run's algorithm, so the patch is compared with the record",
                     trial.batches().notAsRecorded()));
         }
         for (TrialCourse course : trial.patched()) {
@@ -180,11 +181,10 @@ public final class TreatmentReport {
                     came(trial, course),
                     Math.abs(lost),
                     course.tokens().of(),
-                    lost >= 0 ? "lost" : "won back"));
+                    lost >= 0 ? "lost" : "recovered"));
         }
-        notes.add(
-                "what no replay says: after the first step that differs the policy would have been another, and have sampled other"
-                        + " rollouts; clipping and the noise of the gradient, which arise in the step; and whether the run learns more");
+        notes.add("not shown by a replay: after the first different step the policy would have differed and sampled"
+                + " other rollouts; clipping and gradient noise within the step; whether the run learns more");
         return notes;
     }
 
@@ -200,7 +200,7 @@ public final class TreatmentReport {
             return "ends the alarm on the recorded batches";
         }
         return course.diagnoses().last().isEmpty()
-                ? "leaves nothing of the last batch to train on"
+                ? "leaves no token of the last batch to train on"
                 : "does not end the alarm; the last step then shows "
                         + course.diagnoses().last().get().cause().title();
     }

@@ -27,7 +27,6 @@ public final class Rates {
         this.meters = meters;
     }
 
-    /** Reads every meter now. */
     public void sample(double atSeconds) {
         samples.addLast(new Sample(atSeconds, read(".tokens"), read(".idle.seconds")));
         while (samples.size() > 2 && atSeconds - samples.peekFirst().atSeconds() > WINDOW_SECONDS) {
@@ -35,7 +34,6 @@ public final class Rates {
         }
     }
 
-    /** Tokens per second by role. */
     public Map<String, Double> tokensPerSecond() {
         return rate(true);
     }

@@ -41,7 +41,6 @@ public final class ResumeCheck {
      * Initial configuration of the run.
      *
      * @param file the run's config.yaml
-     * @param tree its contents
      * @throws ConfigException if that is not a configuration
      */
     static ResumeCheck of(Path file, ObjectNode tree) {
@@ -57,7 +56,6 @@ public final class ResumeCheck {
         return tree.deepCopy();
     }
 
-    /** The run's name. */
     public String runId() {
         return begun.run().id();
     }
@@ -84,8 +82,8 @@ public final class ResumeCheck {
                     .forEach(entry -> same(key + "." + entry.getKey(), entry.getValue(), wanted.get(entry.getKey())));
         } else if (!old.equals(wanted)) {
             throw new ConfigException(
-                    key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is asked for; "
-                            + "it cannot change once a run has begun, so leave it unchanged, or give --run-dir a new folder");
+                    key + " is " + shown(old) + " in " + file + " and " + shown(wanted) + " is requested; it cannot"
+                            + " change once a run has started, so leave it unchanged, or give --run-dir a new folder");
         }
     }
 

@@ -1,5 +1,6 @@
 package dev.millrace.runtime.train;
 
+import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -16,7 +17,6 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.time.Instant;
-import java.util.Comparator;
 import java.util.HashSet;
 import java.util.Optional;
 import java.util.Set;
@@ -48,7 +48,6 @@ public final class RunDirectory implements AutoCloseable {
         this.lock = lock;
     }
 
-    /** True if a run was begun at this path. */
     public static boolean holdsRun(Path path) {
         return Files.isRegularFile(config(path));
     }
@@ -183,7 +182,7 @@ public final class RunDirectory implements AutoCloseable {
             return "permission denied";
         }
         if (e instanceof NoSuchFileException) {
-            return "it cannot be made there";
+            return "it cannot be created there";
         }
         if (e instanceof FileSystemException known && known.getReason() != null) {
             return known.getReason();
@@ -191,7 +190,6 @@ public final class RunDirectory implements AutoCloseable {
         return e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage();
     }
 
-    /** The folder. */
     public Path path() {
         return path;
     }
@@ -213,7 +211,6 @@ public final class RunDirectory implements AutoCloseable {
         return path.resolve("state");
     }
 
-    /** Tokenizer files of a run on text. */
     public Path tokenizer() {
         return path.resolve("tokenizer");
     }
@@ -272,17 +269,11 @@ public final class RunDirectory implements AutoCloseable {
     void discard() {
         try {
             Files.deleteIfExists(config());
-            if (Files.exists(broker())) {
-                try (Stream<Path> all = Files.walk(broker())) {
-                    for (Path each : all.sorted(Comparator.reverseOrder()).toList()) {
-                        Files.delete(each);
-                    }
-                }
-            }
+            WholeFile.delete(broker());
         } catch (IOException e) {
             throw new RefusedRequestException(
-                    "cannot empty " + path + " after a beginning that failed: " + reason(e)
-                            + "; delete it before the next one",
+                    "cannot empty " + path + " after a failed start: " + reason(e)
+                            + "; delete it before the next start",
                     e);
         }
     }
@@ -332,7 +323,6 @@ public final class RunDirectory implements AutoCloseable {
             this.lent = lent;
         }
 
-        /** A locked file. */
         private record Held(Path file, FileChannel channel, FileLock lock) implements AutoCloseable {
             static Optional<Held> take(Path file) throws IOException {
                 Path path = file.toAbsolutePath().normalize();
@@ -357,7 +347,6 @@ public final class RunDirectory implements AutoCloseable {
                 }
             }
 
-            /** Writes the holder into the file. */
             void name(ProcessHandle process) throws IOException {
                 channel.truncate(0);
                 channel.write(
@@ -452,7 +441,7 @@ public final class RunDirectory implements AutoCloseable {
             String holder = Files.readString(folder.resolve(LOCK));
             ProcessHandle process = holder(holder)
                     .filter(ProcessHandle::supportsNormalTermination)
-                    .orElseThrow(() -> new IOException("it is not among the processes that this one can end"));
+                    .orElseThrow(() -> new IOException("this process may not signal it"));
             Path asked = folder.resolve(ASKED);
             if (!Files.exists(asked) || !Files.readString(asked).equals(holder)) {
                 Files.writeString(asked, holder);
@@ -476,7 +465,6 @@ public final class RunDirectory implements AutoCloseable {
                     : Optional.empty();
         }
 
-        /** Returns whether any process holds the folder. */
         static boolean isTaken(Path folder) throws IOException {
             return Held.isHeld(folder.resolve(LOCK));
         }

@@ -4,7 +4,7 @@ package dev.millrace.runtime.train;
 public enum RunEnd {
     GOAL_REACHED(0, "the goal was reached"),
     LAST_STEP(0, "the last step was made"),
-    TIME_OVER(3, "the time was over before the goal was reached"),
+    TIME_OVER(3, "the time limit was reached before the goal"),
     INTERRUPTED(130, "it was interrupted");
 
     private final int code;

@@ -8,7 +8,6 @@ import java.nio.file.Path;
  *
  * @param runId name of the run, which a folder and a log have in common
  * @param directory the run's folder, from which it can be resumed
- * @param end why it ended
  * @param summary all steps of the run with what they came to, as summary.json has it
  */
 public record RunResult(String runId, Path directory, RunEnd end, RunSummary summary) {}

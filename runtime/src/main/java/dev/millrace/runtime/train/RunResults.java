@@ -67,7 +67,6 @@ final class RunResults {
         }
     }
 
-    /** Writes the summary to another file as well. */
     void writeCopy(RunSummary summary, Path copy) {
         try {
             WholeFile.write(copy, summary.json().toPrettyString() + "\n");
@@ -173,7 +172,7 @@ final class RunResults {
                                 all.maskedInAll(),
                                 dropped,
                                 all.deadLetteredInAll(),
-                                all.inFlight() + all.unfinished().untold())
+                                all.inFlight() + all.unfinished().expired())
                         + (all.unfinished().superseded() == 0
                                 ? ""
                                 : format(" + %,d superseded", all.unfinished().superseded())));

@@ -10,10 +10,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Snapshot of a run for display.
  *
- * @param runId the run
  * @param elapsedSeconds since this invocation began
  * @param phase what is being waited for, such as "starting the broker"; empty once steps are being made
- * @param goal how far the run is from it
  * @param learning the steps so far
  * @param roles over the last seconds
  * @param troubles that somebody may have to end

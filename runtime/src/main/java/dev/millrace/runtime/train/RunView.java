@@ -9,7 +9,6 @@ public interface RunView extends AutoCloseable {
     /** How long to wait between two calls of {@link #show}, in milliseconds; above 0. */
     long periodMs();
 
-    /** Shows the newest status. */
     void show(RunStatus status);
 
     /** Keeps the last status on screen and releases the terminal: the roles stop next, and lines follow. */
@@ -27,7 +26,6 @@ public interface RunView extends AutoCloseable {
     @Override
     void close();
 
-    /** Shows nothing. */
     static RunView none() {
         return new RunView() {
             @Override

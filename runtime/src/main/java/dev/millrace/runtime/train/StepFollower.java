@@ -27,7 +27,6 @@ public final class StepFollower implements Runnable {
 
     private final LogReader log;
 
-    /** @param told of every step */
     public StepFollower(LogConnection connection, Consumer<TrainingStep> told) {
         this.connection = connection;
         this.told = told;
@@ -51,7 +50,7 @@ public final class StepFollower implements Runnable {
             if (step != null && connection.run().owns(step.getRunId(), step.getEpoch())) {
                 if (!batches.add(step.getBatchId())) {
                     LOG.warn(
-                            "{}-{}@{} is passed over: the step on batch {} was told before",
+                            "skipped {}-{}@{}: duplicate of the step on batch {}",
                             record.topic(),
                             record.partition(),
                             record.offset(),
@@ -61,8 +60,7 @@ public final class StepFollower implements Runnable {
                 told.accept(step);
             }
         } catch (MalformedRecordException e) {
-            LOG.warn(
-                    "{}-{}@{} is passed over: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
+            LOG.warn("skipped {}-{}@{}: {}", record.topic(), record.partition(), record.offset(), e.getMessage());
         }
     }
 

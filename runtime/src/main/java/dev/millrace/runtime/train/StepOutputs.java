@@ -36,7 +36,6 @@ public final class StepOutputs implements AutoCloseable {
                         : Optional.of(EventFiles.open(Path.of(directory), connection.run(), connection.alarms())));
     }
 
-    /** Returns whether files are written. */
     public boolean writesFiles() {
         return files.isPresent();
     }

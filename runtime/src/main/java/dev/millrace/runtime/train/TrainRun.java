@@ -129,7 +129,7 @@ public final class TrainRun {
 
     /** Runs until the goal, a limit, a signal or a failure. */
     public RunResult run() throws Exception {
-        say((directory.resumed() ? "going on with run " : "run ") + config.run().id() + " in " + directory.path());
+        say((directory.resumed() ? "continuing run " : "run ") + config.run().id() + " in " + directory.path());
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             say(PretrainedDefaults.sentence(config));
         }
@@ -190,16 +190,10 @@ public final class TrainRun {
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        try (RunLog log = stop.starting(() -> RunLog.open(
+        try (RunLog log = stop.starting(() -> config.open(
                 client,
-                config.run().topics(),
-                new RunLog.NewRun(
-                        config.run().identity(),
-                        config.topology().join().partnerTopics(config.run().topics()),
-                        Optional.of(RecordedConfiguration.of(config).text())),
                 config.sizedTopics(),
-                config.run().schemaRegistryUrl().written(),
-                Clock.systemUTC()))) {
+                Optional.of(RecordedConfiguration.of(config).text())))) {
             EpochEnd.requireEpoch(config, log.connection());
             agree(log);
             int epoch = log.connection().run().epoch();
@@ -339,14 +333,14 @@ public final class TrainRun {
                     stepLog,
                     meters,
                     lag(admin, connection, meters),
-                    () -> connection.alarms().standing(),
+                    () -> connection.alarms().active(),
                     evaluations);
             view = views.get();
             end = watch(connection, stepLog.steps(), monitor, threads, learner, new WorkFile(directory, meters));
             view.leave();
             idle = idleFractions(meters, elapsed.seconds() - rolesStartedAt);
             if (stop.isMade()) {
-                say("stopping; a second signal ends at once, without the summary");
+                say("stopping; a second signal exits at once, without the summary");
             }
             pipeline.stopWaiting();
             threads.stop();
@@ -368,13 +362,13 @@ public final class TrainRun {
         try {
             evaluation.run();
         } catch (TakenOverException e) {
-            LOG.warn("the versions of this run are evaluated elsewhere from here on: {}", e.getMessage());
+            LOG.warn("another process evaluates the versions of this run from now on: {}", e.getMessage());
         }
     }
 
     private static ConsumerLag lag(Admin admin, LogConnection connection, MeterRegistry meters) {
         Map<String, String> groups = new LinkedHashMap<>();
-        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+        for (String role : RunTopics.CONSUMERS) {
             groups.put(connection.group(role), role);
         }
         return new ConsumerLag(admin, groups, meters);
@@ -397,7 +391,7 @@ public final class TrainRun {
             if (now - stepsWrittenAt >= STEPS_PERIOD_SECONDS) {
                 results.writeSteps(List.copyOf(steps));
                 results.writeEvaluations(evaluations.get());
-                alarms.update(connection.alarms().standing());
+                alarms.update(connection.alarms().active());
                 work.update(newSteps(steps));
                 stepsWrittenAt = now;
             }
@@ -437,7 +431,7 @@ public final class TrainRun {
 
     private static Map<String, Double> idleFractions(PrometheusMeterRegistry meters, double seconds) {
         Map<String, Double> idle = new TreeMap<>();
-        for (String role : List.of("generator", "scorer", "learner")) {
+        for (String role : RunTopics.IDLE_TIMED) {
             Counter counter = meters.find("millrace." + role + ".idle.seconds").counter();
             idle.put(role, counter == null ? 0 : Math.max(0, Math.min(1, counter.count() / seconds)));
         }
@@ -466,10 +460,10 @@ public final class TrainRun {
                 exportModels(summary, stop);
             }
             if (summary.invocation().newSteps() == 0 && end != RunEnd.INTERRUPTED && end != RunEnd.TIME_OVER) {
-                say("there was nothing left to do: "
+                say("nothing left to do: "
                         + (end == RunEnd.LAST_STEP
                                 ? "learner.max_steps is " + config.learner().maxSteps()
-                                        + "; a larger --max-steps continues"
+                                        + "; continue with a larger --max-steps"
                                 : "goal.mean_reward is " + config.goal().meanReward()
                                         + "; --set goal.mean_reward=... with a larger one continues"));
             }
@@ -496,7 +490,7 @@ public final class TrainRun {
                 String later = "; millrace model export --run-dir " + directory.path() + " --version " + version
                         + " --to DIR writes it";
                 if (stop.isMade()) {
-                    say("  the " + name + " model is not written, since the run was to stop" + later);
+                    say("  the " + name + " model is not written, since the run was stopped" + later);
                     return;
                 }
                 try {
@@ -529,14 +523,14 @@ public final class TrainRun {
                             secondsOfNew.length == 0 ? Double.NaN : secondsOfNew[0],
                             elapsed.seconds(),
                             idle,
-                            connection.alarms().standing(),
+                            connection.alarms().active(),
                             goalReached,
                             stoppedBecause));
             RunResults results = new RunResults(directory);
             results.write(summary, err);
             out.println("the run stopped because " + stoppedBecause);
             RunResults.print(summary, out);
-            say("  all of it is in " + directory.path() + ": config.yaml, summary.json, steps.csv"
+            say("  results are in " + directory.path() + ": config.yaml, summary.json, steps.csv"
                     + (Files.exists(directory.picture()) ? ", run.png" : ""));
             if (!goalReached && config.learner().maxSteps() != summary.steps().size()) {
                 say("  millrace train --run-dir " + directory.path() + " continues from here");
@@ -589,7 +583,6 @@ public final class TrainRun {
             return steps.size() < goal.overSteps() ? Double.NaN : meanOfLast(goal.overSteps());
         }
 
-        /** True once the goal is reached. */
         boolean goalReached() {
             return goal.meanReward() > 0 && windowMean() >= goal.meanReward();
         }

@@ -36,8 +36,6 @@ public final class WorkFile {
     /**
      * Writes the means over the last steps, from the second call with a new step on: what came before the first step is
      * the start's.
-     *
-     * @param steps that this process has made
      */
     void update(long steps) {
         Reading last = readings.isEmpty() ? Reading.NONE : readings.getLast();
@@ -54,7 +52,6 @@ public final class WorkFile {
         }
     }
 
-    /** The file's content. */
     public static ObjectNode json(StepWork work) {
         return JSON.valueToTree(work);
     }

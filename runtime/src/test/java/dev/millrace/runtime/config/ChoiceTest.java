@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.runtime.config.TestDoors.Gate;
-import dev.millrace.runtime.config.TestDoors.Narrow;
-import dev.millrace.runtime.config.TestDoors.Nested;
-import dev.millrace.runtime.config.TestDoors.Wide;
+import dev.millrace.runtime.config.TestPoints.Gate;
+import dev.millrace.runtime.config.TestPoints.Narrow;
+import dev.millrace.runtime.config.TestPoints.Nested;
+import dev.millrace.runtime.config.TestPoints.Wide;
 import dev.millrace.topology.CanonicalValues;
 import java.util.List;
 import java.util.Map;
@@ -48,7 +48,7 @@ class ChoiceTest {
     }
 
     @Test
-    void shouldTakeAKindThatCameThroughADoorByItsNameThere() {
+    void shouldTakeAKindThatCameThroughAnExtensionPointByItsNameThere() {
         assertThat(wall("gate=slit").gate()).isEqualTo(new Narrow(0.5));
         assertThat(wall("gate.kind=chink", "gate.width=2").gate()).isEqualTo(new Narrow(2));
         assertThat(wall("gate=slit", "gate.width=4").gate()).isEqualTo(new Narrow(4));
@@ -124,7 +124,7 @@ class ChoiceTest {
                 .isEqualTo(12);
         assertThatThrownBy(() -> house("house=vila")).hasMessage("house.variant must be hut or villa: 'vila'");
         assertThatThrownBy(() -> house("house=villa", "house..rooms=1"))
-                .hasMessage("--set wants key=value, and a part of this key is empty: 'house..rooms'");
+                .hasMessage("--set expects key=value, and a part of this key is empty: 'house..rooms'");
     }
 
     @Test

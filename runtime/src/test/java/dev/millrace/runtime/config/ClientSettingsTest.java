@@ -69,7 +69,7 @@ class ClientSettingsTest {
                     .as(key)
                     .isInstanceOf(ConfigException.class)
                     .hasMessageContaining("kafka." + key + " must not be set")
-                    .hasMessageContaining("rests on it; leave it out");
+                    .hasMessageContaining("depends on it; leave it out");
         }
         assertThatThrownBy(() -> ClientSettings.check(Map.of("streams.num.stream.threads", "2")))
                 .hasMessageContaining("topology.runtime.threads");

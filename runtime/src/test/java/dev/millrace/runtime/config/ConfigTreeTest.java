@@ -50,9 +50,9 @@ class ConfigTreeTest {
     void shouldRefuseAFileThatIsTooLongOrNoText() throws Exception {
         Path file = folder.resolve("c.yaml");
         Files.writeString(file, "#".repeat(BoundedText.MOST_BYTES + 1));
-        refused(() -> ConfigTree.read(file), "has more than 1048576 bytes, which no configuration needs");
+        refused(() -> ConfigTree.read(file), "has more than 1048576 bytes, too many for a configuration");
         Files.write(file, new byte[] {'a', ':', ' ', (byte) 0xff});
-        refused(() -> ConfigTree.read(file), "is no text in UTF-8");
+        refused(() -> ConfigTree.read(file), "is not UTF-8 text");
     }
 
     @Test

@@ -12,7 +12,7 @@ class EvaluationConfigTest {
                         .set("evaluation={every_versions: 10, every_seconds: 60}")
                         .resolve())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageContaining("every_versions is 10 and every_seconds is 60; one of them says when");
+                .hasMessageContaining("every_versions is 10 and every_seconds is 60; only one can set the schedule");
     }
 
     @Test

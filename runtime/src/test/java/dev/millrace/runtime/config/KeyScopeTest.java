@@ -111,8 +111,7 @@ class KeyScopeTest {
                         .tree());
         assertThat(read.reward()).isEqualTo(RemoteReward.defaults());
         assertThat(read.environments()).containsExactly(RemoteEnvironment.defaults());
-        assertThatThrownBy(read::requirePartners)
-                .hasMessageStartingWith("reward is remote, and nothing tells this process whom to ask");
+        assertThatThrownBy(read::requirePartners).hasMessageStartingWith("reward is remote and has no address");
     }
 
     @Test
@@ -120,7 +119,6 @@ class KeyScopeTest {
         assertThat(Stream.of("algorithm.objective.clip_ratio_low", "learner.max_steps", "kafka.ssl.key.password")
                         .map(KeyScope::of))
                 .containsExactly(KeyScope.RUN, KeyScope.DEFAULT, KeyScope.PROCESS);
-        assertThatThrownBy(() -> KeyScope.of("learner.news"))
-                .hasMessage("nothing says for whom the key learner.news speaks");
+        assertThatThrownBy(() -> KeyScope.of("learner.news")).hasMessage("no role is listed for the key learner.news");
     }
 }

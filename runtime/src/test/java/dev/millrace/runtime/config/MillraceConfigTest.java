@@ -58,7 +58,7 @@ class MillraceConfigTest {
                         "algorithm.routing_replay=generator",
                         "generator.weight_update=multi_version",
                         "gateway.enabled=true"))
-                .hasMessageContainingAll("gateway.enabled is true", "no routing is recorded");
+                .hasMessageContainingAll("gateway.enabled is true", "records no routing");
         assertThatThrownBy(() -> bindAll(
                         experts,
                         "algorithm.routing_replay=generator",
@@ -66,7 +66,7 @@ class MillraceConfigTest {
                         "engine.kind=vllm",
                         "engine.url=http://localhost:8000",
                         "engine.directory=/weights"))
-                .hasMessageContainingAll("engine.kind is another program's", "no routing is recorded");
+                .hasMessageContainingAll("engine.kind is another program's", "records no routing");
         assertThatThrownBy(() -> bindAll(experts, "algorithm.routing_replay=learner"))
                 .hasMessageContainingAll("minibatches=1 and epochs=1", "routing_replay=none or generator");
         assertThatThrownBy(() -> bindAll(experts, "algorithm.advantage.kind=opob"))
@@ -133,13 +133,13 @@ class MillraceConfigTest {
                 .hasMessageContainingAll(
                         "learner.lora.rank is 8", "model.checkpoint is empty", "--model DIR", "learner.lora.rank=0");
         assertThatThrownBy(() -> bind("learner.lora.rank=-1"))
-                .hasMessage("learner.lora.rank must be at least 1, or 0 to train the weights themselves: -1");
+                .hasMessage("learner.lora.rank must be at least 1, or 0 to train all weights: -1");
         assertThatThrownBy(() -> bind("learner.lora.rank=65", "model.checkpoint=somewhere"))
                 .hasMessageContainingAll("learner.lora.rank is 65", "64 x 64", "give a smaller rank");
         assertThatThrownBy(() -> bind("learner.lora.alpha=0"))
                 .hasMessage("learner.lora.alpha must be finite and above 0: 0.0");
         assertThatThrownBy(() -> bind("learner.lora.target_modules=[q_proj, head]"))
-                .hasMessageStartingWith("learner.lora.target_modules names head, which is no linear layer");
+                .hasMessageStartingWith("learner.lora.target_modules names head, which is not a linear layer");
         assertThatThrownBy(() -> bind(begun[0], begun[1], "algorithm.advantage.kind=opob"))
                 .hasMessageContainingAll("learner.lora.rank is 8", "algorithm.advantage.kind is opob");
         assertThatThrownBy(() -> bind(begun[0], begun[1], "topics.weights_retention_bytes=1000000000"))
@@ -150,9 +150,8 @@ class MillraceConfigTest {
     @Test
     void shouldRefuseWhatIsScoredForNobodyAndAStageWhoseInputNobodyMakes() {
         assertThatThrownBy(() -> bind("scorer.entropies=true"))
-                .hasMessage(
-                        "scorer.entropies is true, and no stage of the algorithm reads entropies, so they would be made"
-                                + " and never used; leave it out, or choose a stage that reads them");
+                .hasMessage("scorer.entropies is true, and no stage of the algorithm reads entropies, so they would"
+                        + " never be used; leave it out, or choose a stage that reads them");
         assertThatThrownBy(() -> bind("scorer.sum_squared_probs=true"))
                 .hasMessageContaining("no stage of the algorithm reads squared probabilities");
         assertThatThrownBy(() -> bind("scorer.top_log_probs=true", "admission.sampling.top_log_probs=4"))
@@ -238,7 +237,7 @@ class MillraceConfigTest {
 
         assertThatThrownBy(() -> lone.set("topology.groups.zero_variance=drop").resolve())
                 .hasMessageContainingAll(
-                        "admission.group_size is 1, so that a group has one reward",
+                        "admission.group_size is 1, so a group has one reward",
                         "topology.groups.zero_variance=drop removes");
         assertThatThrownBy(() -> lone.set("admission.group_size=8")
                         .set("topology.groups.min_size=4")
@@ -271,11 +270,11 @@ class MillraceConfigTest {
         layers.set("algorithm.advantage.k=9");
         assertThatThrownBy(layers::resolve)
                 .hasMessage("algorithm.advantage.kind is pass_at_k, which needs groups of at least 9 samples, and"
-                        + " admission.group_size is 8; every batch would be given up, so lower algorithm.advantage.k or raise"
+                        + " admission.group_size is 8; every batch would fail, so lower algorithm.advantage.k or raise"
                         + " the latter");
         layers.set("algorithm.advantage.k=6");
         assertThatThrownBy(layers::resolve)
-                .hasMessageContainingAll("at least 6 samples", "topology.groups.min_size is 4", "stays short");
+                .hasMessageContainingAll("at least 6 samples", "topology.groups.min_size is 4", "an incomplete group");
         layers.set("topology.groups.min_size=6");
         assertThat(layers.resolve().topology().groups().minSize()).isEqualTo(6);
     }
@@ -358,7 +357,7 @@ class MillraceConfigTest {
     @Test
     void shouldRefuseAReferenceWhereNobodyFollowsIt() {
         assertThatThrownBy(() -> bind("model.checkpoint=\"${env:CHECKPOINT}\""))
-                .hasMessage("model.checkpoint takes no reference: '${env:CHECKPOINT}'; settings under kafka.,"
+                .hasMessage("model.checkpoint accepts no reference: '${env:CHECKPOINT}'; settings under kafka.,"
                         + " run.schema_registry_url, metrics.otlp and http.tls.password do");
     }
 
@@ -368,7 +367,8 @@ class MillraceConfigTest {
                 .containsEntry("ssl.key.password", "hunter2");
         assertThatThrownBy(() -> bind("kafka.ssl.key.password=\"[hidden]\"").clientSettings())
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("kafka.ssl.key.password is [hidden]: it was given literally");
+                .hasMessageStartingWith(
+                        "kafka.ssl.key.password is [hidden]: a recorded configuration keeps no literal secret");
         assertThatThrownBy(() -> bind("kafka.consumer.ssl.key.password=\"${file:/none:key}\"")
                         .clientSettings())
                 .isInstanceOf(ConfigException.class)

@@ -60,13 +60,12 @@ class RecordedConfigurationTest {
     void shouldRefuseAKeyThatContradicts() {
         assertThatThrownBy(() -> recorded().require(config("admission.eta=1"), WAY_OUT))
                 .isInstanceOf(ConfigException.class)
-                .hasMessage(
-                        "admission.eta is 2 in " + WHERE
-                                + " and 1 is asked for; every role of a run works under one configuration, so leave the key out");
+                .hasMessage("admission.eta is 2 in " + WHERE
+                        + " and 1 is requested; all roles of a run share one configuration, so leave the key out");
         assertThatThrownBy(() -> recorded().require(config("algorithm.length_guard=surge"), WAY_OUT))
-                .hasMessageStartingWith("algorithm.length_guard.kind is off in " + WHERE + " and surge is asked for;");
+                .hasMessageStartingWith("algorithm.length_guard.kind is off in " + WHERE + " and surge is requested;");
         assertThatThrownBy(() -> recorded("run.topic_prefix=a.").require(config(), WAY_OUT))
-                .hasMessageStartingWith("run.topic_prefix is a. in " + WHERE + " and millrace.r. is asked for;");
+                .hasMessageStartingWith("run.topic_prefix is a. in " + WHERE + " and millrace.r. is requested;");
     }
 
     @Test
@@ -91,9 +90,8 @@ class RecordedConfigurationTest {
                         "algorithm.staleness.max_versions was 2 and is 1 from here on");
         assertThat(recorded().changes(config())).isEmpty();
         assertThatThrownBy(() -> recorded().changes(config("model.layers=3")))
-                .hasMessage(
-                        "model.layers is 2 in " + WHERE + " and 3 is asked for; it cannot change once a run has begun,"
-                                + " so leave it unchanged, or begin another run");
+                .hasMessage("model.layers is 2 in " + WHERE + " and 3 is requested; it cannot change once a run has"
+                        + " started, so leave it unchanged, or start another run");
     }
 
     @Test
@@ -113,12 +111,12 @@ class RecordedConfigurationTest {
 
     @Test
     void shouldKnowWhetherAnybodySaysWhatToRun() {
-        assertThat(layers("generator.id=g7", "kafka.linger.ms=3").saysWhatToRun())
+        assertThat(layers("generator.id=g7", "kafka.linger.ms=3").configuresRun())
                 .isFalse();
-        assertThat(layers("task=sort").saysWhatToRun()).isTrue();
-        assertThat(layers("algorithm.kl=in_loss").saysWhatToRun()).isTrue();
-        assertThat(layers("goal.mean_reward=0.4").saysWhatToRun()).isFalse();
-        assertThat(layers("gaol.mean_reward=0.4").saysWhatToRun())
+        assertThat(layers("task=sort").configuresRun()).isTrue();
+        assertThat(layers("algorithm.kl=in_loss").configuresRun()).isTrue();
+        assertThat(layers("goal.mean_reward=0.4").configuresRun()).isFalse();
+        assertThat(layers("gaol.mean_reward=0.4").configuresRun())
                 .as("it is refused at once")
                 .isTrue();
     }

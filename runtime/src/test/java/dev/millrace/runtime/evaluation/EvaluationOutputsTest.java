@@ -128,14 +128,14 @@ class EvaluationOutputsTest {
         before.show(evaluations(first));
         try (EvaluationOutputs after = outputs()) {
             after.show(evaluations(first, second));
-            assertThat(connection.alarms().standing())
+            assertThat(connection.alarms().active())
                     .extracting(Alarm::name)
                     .as("the folder is another's still")
                     .containsExactly(EventFiles.ALARM);
 
             before.close();
             after.show(evaluations(first, second, MadeEvaluation.of(8, PROMPTS, 2, 1)));
-            assertThat(connection.alarms().standing()).isEmpty();
+            assertThat(connection.alarms().active()).isEmpty();
         }
         assertThat(events().stream().filter(event -> event.version().isEmpty()))
                 .extracting(WrittenEvent::step)

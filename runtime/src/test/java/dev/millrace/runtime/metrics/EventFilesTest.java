@@ -144,7 +144,7 @@ class EventFilesTest {
             write(files, StepRows.of(1, Map.of()));
             write(files, StepRows.of(2, Map.of()));
 
-            assertThat(alarms.standing()).extracting(Alarm::name).containsExactly("curves-unwritten");
+            assertThat(alarms.active()).extracting(Alarm::name).containsExactly("curves-unwritten");
             Files.move(moved, folder.resolve("r-1"));
         }
         write(1, 2);

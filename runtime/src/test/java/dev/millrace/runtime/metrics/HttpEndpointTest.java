@@ -47,7 +47,7 @@ class HttpEndpointTest {
             learner.turn(Optional.empty());
             assertThat(probed(endpoint, "/readyz")).isEqualTo("200 ok\n");
             endpoint.answer(new Probes(Map.of(), Duration.ofMinutes(1), () -> true));
-            assertThat(probed(endpoint, "/livez")).isEqualTo("503 a role has failed; the log says which, and why\n");
+            assertThat(probed(endpoint, "/livez")).isEqualTo("503 a role has failed; see the log\n");
         }
     }
 

@@ -30,7 +30,7 @@ class ProbesTest {
         learner.turn();
         assertThat(probes.whyDead()).isEmpty();
         pass(1);
-        assertThat(probes.whyDead()).contains("generator: its loop has not turned for 631 s, more than 630 s");
+        assertThat(probes.whyDead()).contains("generator: its loop has made no iteration for 631 s, more than 630 s");
         generator.turn();
         assertThat(probes.whyDead()).isEmpty();
     }
@@ -38,7 +38,7 @@ class ProbesTest {
     @Test
     void shouldLiveNoLongerThanEachOfItsRoles() {
         hasFailed = true;
-        assertThat(probes.whyDead()).contains("a role has failed; the log says which, and why");
+        assertThat(probes.whyDead()).contains("a role has failed; see the log");
         assertThat(probes.whyUnready()).isEqualTo(probes.whyDead());
     }
 
@@ -46,8 +46,8 @@ class ProbesTest {
     void shouldBeReadyOnceEveryRoleIs() {
         assertThat(probes.whyUnready()).contains("generator: it is starting");
         generator.turn(Optional.empty());
-        learner.turn(Optional.of("it finds out where training stands"));
-        assertThat(probes.whyUnready()).contains("learner: it finds out where training stands");
+        learner.turn(Optional.of("it restores the training state"));
+        assertThat(probes.whyUnready()).contains("learner: it restores the training state");
         learner.turn(Optional.empty());
         assertThat(probes.whyUnready()).isEmpty();
         pulses.put("scorer", new Pulse(() -> nanos));
@@ -64,6 +64,15 @@ class ProbesTest {
     }
 
     @Test
+    void shouldLetANewVersionWaitForTheNextCommitOnlyForAMoment() {
+        assertThat(Pulse.needsServing(499, 2_000, true)).isFalse();
+        assertThat(Pulse.needsServing(500, 2_000, true)).isTrue();
+        assertThat(Pulse.needsServing(1_999, 2_000, false)).isFalse();
+        assertThat(Pulse.needsServing(2_000, 2_000, false)).isTrue();
+        assertThat(Pulse.needsServing(100, 100, true)).as("interval below it").isTrue();
+    }
+
+    @Test
     void shouldNotBeReadyWhileAnOldVersionIsServedForTooLong() {
         learner.turn(Optional.empty());
         generator.turnServing(4, 5, LIMIT_MS);
@@ -73,7 +82,7 @@ class ProbesTest {
         pass(1);
         generator.turnServing(4, 7, LIMIT_MS);
         assertThat(probes.whyUnready())
-                .contains("generator: it serves version 4, and has not taken up version 7 for 31 s, longer than"
+                .contains("generator: it serves version 4, and has not loaded version 7 for 31 s, longer than"
                         + " weights.unserved_alarm_ms=30000");
         generator.turnServing(6, 7, LIMIT_MS);
         assertThat(probes.whyUnready()).as("it follows, a version behind").isEmpty();

@@ -6,13 +6,18 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.robothy.s3.rest.LocalS3;
+import com.robothy.s3.rest.bootstrap.LocalS3Mode;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.policy.decoder.DecoderShape;
+import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.weights.Dtype;
+import dev.millrace.policy.weights.FrozenWeights;
+import dev.millrace.policy.weights.LoraAdapter;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -25,13 +30,17 @@ import dev.millrace.weights.VersionFacts;
 import dev.millrace.weights.VersionHash;
 import dev.millrace.weights.VersionWriter;
 import dev.millrace.weights.WeightsConfig;
+import dev.millrace.weights.store.ObjectStore;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
@@ -56,6 +65,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import software.amazon.awssdk.http.urlconnection.UrlConnectionHttpClient;
+import software.amazon.awssdk.services.s3.S3Client;
+import software.amazon.awssdk.services.s3.model.S3Object;
 
 /** Versions of a decoder in bfloat16; in version n, n elements differ from the version before it. */
 @Timeout(900)
@@ -81,6 +93,8 @@ class ModelPublicationIT {
     private KafkaProducer<byte[], byte[]> producer;
     private VersionWriter writer;
     private Path folder;
+    private boolean adapters;
+    private Optional<ObjectStore> copy = Optional.empty();
 
     @BeforeAll
     static void startBroker() {
@@ -96,12 +110,6 @@ class ModelPublicationIT {
     void openRun(TestInfo test) {
         folder = directory.resolve("versions");
         open(test.getTestMethod().orElseThrow().getName(), "run-1");
-        producer = new KafkaProducer<>(
-                connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
-                new ByteArraySerializer(),
-                new ByteArraySerializer());
-        producer.initTransactions();
-        writer = new VersionWriter(connection, producer, CONFIG);
     }
 
     private void open(String topics, String run) {
@@ -113,6 +121,12 @@ class ModelPublicationIT {
                 "",
                 Clock.systemUTC());
         connection = log.connection();
+        producer = new KafkaProducer<>(
+                connection.producer(Map.of("transactional.id", connection.scoped("learner"))),
+                new ByteArraySerializer(),
+                new ByteArraySerializer());
+        producer.initTransactions();
+        writer = new VersionWriter(connection, producer, CONFIG);
     }
 
     @AfterEach
@@ -140,7 +154,7 @@ class ModelPublicationIT {
         return new ModelPublication(
                 connection,
                 MillraceConfig.defaults().withRunId("run-1"),
-                new Plan(folder, Optional.empty(), fullEvery, keep));
+                new Plan(folder, Optional.empty(), fullEvery, keep, adapters, copy));
     }
 
     private void run(ModelPublication publication, long first) {
@@ -259,6 +273,37 @@ class ModelPublicationIT {
     }
 
     @Test
+    void shouldFollowOnWhileTheCopyCannotBeWritten() throws Exception {
+        Path place = directory.resolve("place");
+        copy = ObjectStore.of(place.toUri().toString());
+        try (ModelPublication publication = publication(1, OptionalInt.of(1))) {
+            CompletableFuture<Void> following =
+                    CompletableFuture.runAsync(() -> publication.run(OptionalLong.empty(), true, said::add));
+            publish(1);
+            assertThat(said.poll(90, TimeUnit.SECONDS)).startsWith("version 0 is in ");
+            Path inTheWay = Files.writeString(place.resolve("1"), "no folder");
+            publish(1);
+            assertThat(said.poll(90, TimeUnit.SECONDS))
+                    .startsWith("cannot copy version 1 to ")
+                    .endsWith("; " + folder + " has it, and it is tried again until it succeeds");
+            assertThat(said.poll(90, TimeUnit.SECONDS))
+                    .as("what the copy lacks stays")
+                    .startsWith("version 1 is in ")
+                    .doesNotContain("removed");
+            Files.delete(inTheWay);
+            assertThat(said.poll(90, TimeUnit.SECONDS)).endsWith(" has all versions up to 1 again");
+            assertThat(place.resolve("1/model.safetensors"))
+                    .hasSameBinaryContentAs(folder.resolve("1/model.safetensors"));
+            publish(1);
+            assertThat(said.poll(90, TimeUnit.SECONDS)).endsWith(", and 2 older versions are removed");
+            assertThat(place.resolve("1.json")).doesNotExist();
+            publication.stop();
+            following.get(90, TimeUnit.SECONDS);
+        }
+        assertThat(names()).containsExactly("2", "2.json", "latest.json", "writer.lock");
+    }
+
+    @Test
     void shouldLeaveOutWhatTheLogNoLongerHas() throws Exception {
         publish(4);
         try (Admin admin = Admin.create(connection.admin())) {
@@ -299,7 +344,7 @@ class ModelPublicationIT {
         assertThatThrownBy(() -> run(publication(3, OptionalInt.empty()), 0))
                 .isInstanceOf(RefusedRequestException.class)
                 .hasMessage(folder + " goes up to version 1, and the run's version 1 has the weights " + hash
-                        + " and not 00: the log has lost what it had; name a new folder");
+                        + " and not 00: the log lost versions; name a new folder");
         Files.writeString(manifest, text.replace("run-1", "run-2"));
         assertThatThrownBy(() -> publication(3, OptionalInt.empty()))
                 .isInstanceOf(RefusedRequestException.class)
@@ -334,6 +379,127 @@ class ModelPublicationIT {
         assertThat(json("latest.json").get("version").asLong()).isEqualTo(2);
         assertThat(json("2.json").get("base_version").asLong()).isEqualTo(1);
         assertThat(names()).noneMatch(name -> name.endsWith(".partial"));
+    }
+
+    @Test
+    void shouldCopyToABucketWhatItLacksAndRemoveWhatTheFolderRemoves() throws Exception {
+        LocalS3 server = LocalS3.builder().port(-1).mode(LocalS3Mode.IN_MEMORY).build();
+        server.start();
+        Map<String, String> settings = Map.of(
+                "aws.endpointUrlS3", "http://localhost:" + server.getPort(),
+                "aws.region", "us-east-1",
+                "aws.accessKeyId", "key",
+                "aws.secretAccessKey", "secret");
+        settings.forEach(System::setProperty);
+        try (S3Client client = S3Client.builder()
+                .httpClientBuilder(UrlConnectionHttpClient.builder())
+                .forcePathStyle(true)
+                .build()) {
+            client.createBucket(request -> request.bucket("published"));
+            publish(2);
+            run(publication(3, OptionalInt.of(1)), 0);
+            copy = ObjectStore.of("s3://published/my-run");
+            run(publication(3, OptionalInt.of(1)), 0);
+            requireCopied(client);
+            publish(2);
+            run(publication(3, OptionalInt.of(1)), 0);
+            requireCopied(client);
+            assertThat(names()).containsExactly("3", "3.json", "latest.json", "writer.lock");
+
+            folder = directory.resolve("of-another-run");
+            closeRun();
+            open("another", "run-2");
+            assertThatThrownBy(() -> {
+                        published.clear();
+                        publish(1);
+                        run(publication(3, OptionalInt.empty()), 0);
+                    })
+                    .isInstanceOf(RefusedRequestException.class)
+                    .hasMessageStartingWith("s3://published/my-run/3.json is of run run-1 ");
+            assertThat(json("0.json").path("run_id").asText())
+                    .as("the folder is its own")
+                    .isEqualTo("run-2");
+        } finally {
+            settings.keySet().forEach(System::clearProperty);
+            server.shutdown();
+        }
+    }
+
+    /** Names and bytes are those of the folder. */
+    private void requireCopied(S3Client client) throws IOException {
+        List<String> keys = client.listObjectsV2(request -> request.bucket("published")).contents().stream()
+                .map(S3Object::key)
+                .toList();
+        try (Stream<Path> all = Files.walk(folder)) {
+            assertThat(keys)
+                    .containsExactlyInAnyOrderElementsOf(all.filter(Files::isRegularFile)
+                            .map(each -> "my-run/" + folder.relativize(each))
+                            .filter(each -> !each.endsWith(".lock"))
+                            .toList());
+        }
+        for (String key : keys) {
+            assertThat(client.getObject(request -> request.bucket("published").key(key))
+                            .readAllBytes())
+                    .as(key)
+                    .isEqualTo(Files.readAllBytes(folder.resolve(key.substring("my-run/".length()))));
+        }
+    }
+
+    @Test
+    void shouldSayThatTheFolderHasWhatCannotBeCopied() throws Exception {
+        publish(1);
+        Path place = directory.resolve("place");
+        copy = ObjectStore.of(place.toUri().toString());
+        Files.writeString(place, "no folder");
+        assertThatThrownBy(() -> run(publication(3, OptionalInt.empty()), 0))
+                .isInstanceOf(RefusedRequestException.class)
+                .hasMessageStartingWith("cannot copy version 0 to file://")
+                .hasMessageEndingWith("; " + folder + " has it, and the next start tries again");
+        Files.delete(place);
+        run(publication(3, OptionalInt.empty()), 0);
+        assertThat(place.resolve("latest.json")).hasSameBinaryContentAs(folder.resolve("latest.json"));
+        assertThat(place.resolve("0/model.safetensors")).hasSameBinaryContentAs(folder.resolve("0/model.safetensors"));
+    }
+
+    @Test
+    void shouldPublishAdaptersByThemselves() throws Exception {
+        publish(1);
+        FrozenWeights base =
+                new FrozenWeights(weights.copy(), published.get(0).getWeights().getSha256());
+        LoraShape shape = new LoraShape(2, 4, List.of("q_proj"));
+        for (int version = 1; version <= 2; version++) {
+            LoraAdapter adapter = LoraAdapter.initial(shape, base, version);
+            producer.beginTransaction();
+            published.add(writer.writeWithoutState(
+                    new VersionFacts(version, version - 1, "t", 0, 0, 1_000 + version),
+                    weights.copy().with(adapter),
+                    0));
+            producer.commitTransaction();
+        }
+        adapters = true;
+        run(publication(10, OptionalInt.empty()), 0);
+        assertThat(said.poll()).isEqualTo("version 0 is left out: it is the base of the run's adapters");
+        assertThat(names()).containsExactly("1", "1.json", "2", "2.json", "latest.json", "writer.lock");
+        JsonNode manifest = json("2.json");
+        assertThat(manifest.get("adapter").asBoolean()).isTrue();
+        assertThat(manifest.get("base_version").isNull()).isTrue();
+        assertThat(manifest.get("files").properties().stream().map(Map.Entry::getKey))
+                .containsExactly("README.md", "adapter_config.json", "adapter_model.safetensors");
+        byte[] file = Files.readAllBytes(folder.resolve("2/adapter_model.safetensors"));
+        int begin = Long.BYTES
+                + (int) ByteBuffer.wrap(file).order(ByteOrder.LITTLE_ENDIAN).getLong();
+        byte[] tensors = Arrays.copyOfRange(file, begin, file.length);
+        assertThat(manifest.get("sha256").asText())
+                .as("over the tensors' bytes, as the log has it")
+                .isEqualTo(HexFormat.of()
+                        .formatHex(MessageDigest.getInstance("SHA-256").digest(tensors)))
+                .isEqualTo(published.get(2).getWeights().getSha256());
+
+        adapters = false;
+        assertThatThrownBy(() -> publication(10, OptionalInt.empty()))
+                .isInstanceOf(RefusedRequestException.class)
+                .hasMessage(folder.resolve("1.json") + " is an adapter, and a folder holds either adapters or merged"
+                        + " versions; give --adapter, or name another folder");
     }
 
     @Test

@@ -8,7 +8,7 @@ import dev.millrace.api.catalogue.LoadedPlugin;
 import dev.millrace.api.catalogue.LoadedPlugin.Origin;
 import dev.millrace.api.catalogue.PluginException;
 import dev.millrace.api.plugin.Kind;
-import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.CompletedStep;
 import dev.millrace.api.step.StepObserver;
 import java.time.Duration;
 import java.util.List;
@@ -17,14 +17,14 @@ import org.junit.jupiter.api.Test;
 class PluginsTest {
     public record Patient(int steps, List<String> names) implements StepObserver {
         @Override
-        public void stepMade(MadeStep step) {
+        public void stepCompleted(CompletedStep step) {
             throw new UnsupportedOperationException("nobody makes a step here");
         }
     }
 
     public record Timed(Duration pause) implements StepObserver {
         @Override
-        public void stepMade(MadeStep step) {
+        public void stepCompleted(CompletedStep step) {
             throw new UnsupportedOperationException("nobody makes a step here");
         }
     }
@@ -50,8 +50,7 @@ class PluginsTest {
 
     @Test
     void shouldHaveTheBuiltInKindsWithoutAnyPath() {
-        assertThat(Plugins.install(List.of()).kind(StepObserver.class, "observer"))
-                .isEmpty();
+        assertThat(Plugins.install(List.of()).kinds(StepObserver.class)).isEmpty();
         assertThat(Plugins.install(List.of()).plugins())
                 .extracting(LoadedPlugin::name)
                 .contains("tasks", "algorithm");

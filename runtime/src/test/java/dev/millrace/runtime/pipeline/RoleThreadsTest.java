@@ -2,7 +2,7 @@ package dev.millrace.runtime.pipeline;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.millrace.schemas.registry.SchemaRegistryAwayException;
+import dev.millrace.schemas.registry.SchemaRegistryUnavailableException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -50,7 +50,7 @@ class RoleThreadsTest {
                 "generator",
                 () -> {
                     await(stop);
-                    throw new SchemaRegistryAwayException("the registry is away", null);
+                    throw new SchemaRegistryUnavailableException("the registry is away", null);
                 },
                 stop::countDown));
         threads.stop();
@@ -92,7 +92,7 @@ class RoleThreadsTest {
         assertThat(threads.failure())
                 .get()
                 .extracting(Throwable::getMessage)
-                .isEqualTo("the learner failed: ended without being asked to");
+                .isEqualTo("the learner failed: ended without a stop request");
     }
 
     @Test
@@ -105,10 +105,10 @@ class RoleThreadsTest {
         assertThat(impatient.failure())
                 .get()
                 .extracting(Throwable::getMessage)
-                .isEqualTo("the topology failed: did not stop within the 0 s that all roles have together");
+                .isEqualTo("the topology failed: did not stop within the 0 s that all roles share");
         assertThat(impatient.failure().get().getSuppressed())
                 .extracting(Throwable::getMessage)
-                .containsExactly("the learner failed: did not stop within the 0 s that all roles have together");
+                .containsExactly("the learner failed: did not stop within the 0 s that all roles share");
         never.countDown();
     }
 }

@@ -19,7 +19,7 @@ class NamedCorrectionsTest {
     void shouldSayWhyARunWhoseObjectiveTakesACorrectionCannotGoWithoutOne() {
         assertThatThrownBy(() -> NamedCorrections.parse("none", NamedAlgorithms.of("decoupled_ppo")))
                 .isInstanceOf(ConfigException.class)
-                .hasMessageStartingWith("--corrections none does not go with the run's objective")
+                .hasMessageStartingWith("--corrections none does not fit the run's objective")
                 .hasMessageContaining("objective decoupled_ppo")
                 .hasMessageEndingWith("--corrections ppo or grpo names a whole algorithm in its place");
     }

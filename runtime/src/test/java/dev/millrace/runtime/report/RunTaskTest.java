@@ -34,8 +34,8 @@ class RunTaskTest {
     void shouldNotBeTriedWhereOthersRewardedTheRun() {
         MillraceConfig rewarded = with("topology.join.reward=true");
         assertThat(RunTask.refusal(rewarded, vocabulary(rewarded)))
-                .hasValue("the run's rollouts were rewarded by records of their own"
-                        + " (topology.join.reward), and the task's environment says nothing of that reward");
+                .hasValue("the run's rollouts have reward records (topology.join.reward), which differ from the"
+                        + " task environment's reward");
     }
 
     @Test

@@ -84,7 +84,7 @@ class StepWorkTest {
                 .anyMatch(line -> line.matches("EndTxn +7\\.5"))
                 .anyMatch(line -> line.contains("the critical path are take-up, step, fetch."));
         assertThat(String.join(" ", ReportText.lines(LapReport.of(LAPS, Optional.empty()))))
-                .contains("What a step costs is not known")
+                .contains("The cost of a step is unknown")
                 .doesNotContain("Work per step");
     }
 }

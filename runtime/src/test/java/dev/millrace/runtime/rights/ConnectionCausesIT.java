@@ -3,7 +3,7 @@ package dev.millrace.runtime.rights;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.log.run.BrokerAwayException;
+import dev.millrace.log.run.BrokerUnavailableException;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicsConfig;
@@ -288,7 +288,7 @@ class ConnectionCausesIT {
         try (ServerSocket silent = new ServerSocket(0, 8, InetAddress.getByName("127.0.0.1"))) {
             String address = "127.0.0.1:" + silent.getLocalPort();
             assertThatThrownBy(() -> reach(client(address, "PLAINTEXT")))
-                    .isInstanceOf(BrokerAwayException.class)
+                    .isInstanceOf(BrokerUnavailableException.class)
                     .hasMessageStartingWith("the cluster at bootstrap_servers=" + address
                             + " did not answer within timeout_ms=4000, and what listens at " + address
                             + " answers as no broker");

@@ -8,13 +8,13 @@ import dev.millrace.audit.ledger.LedgerReader;
 import dev.millrace.corrections.algorithm.Algorithm;
 import dev.millrace.log.SecretSettings;
 import dev.millrace.log.SecretText;
+import dev.millrace.log.run.CheckedRights;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.Right;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.log.run.TopicsConfig;
-import dev.millrace.log.run.TriedRights;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.AsRecorded;
 import dev.millrace.replay.ReplayedStep;
@@ -234,7 +234,7 @@ class LeastRightsIT {
         return tried(user, rights).missing();
     }
 
-    private static TriedRights tried(String user, List<Right> rights) {
+    private static CheckedRights tried(String user, List<Right> rights) {
         try (TopicAdministration administration =
                 new TopicAdministration(broker.client(user), TopicsConfig.defaults())) {
             return administration.tried(TOPICS, rights);
@@ -322,7 +322,7 @@ class LeastRightsIT {
                     assertThat(check.subject()).isEqualTo("rights");
                     assertThat(check.outcome()).isEqualTo(Outcome.DOUBT);
                     assertThat(check.sentence())
-                            .contains("are for topics that are not there yet")
+                            .contains("are for topics that do not exist yet")
                             .contains("DELETE on topics millrace.not-yet.weights, millrace.not-yet.optimizer-state");
                 });
         String own = RoleRights.ofPreflight(NOT_YET);

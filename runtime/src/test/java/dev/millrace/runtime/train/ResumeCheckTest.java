@@ -31,11 +31,11 @@ class ResumeCheckTest {
 
     @ParameterizedTest
     @CsvSource({
-        "run.id=b, run.id is a in runs/a/config.yaml and b is asked for",
-        "run.seed=2, run.seed is 1 in runs/a/config.yaml and 2 is asked for",
-        "run.topic_prefix=x., run.topic_prefix is empty in runs/a/config.yaml and x. is asked for",
-        "model.hidden_size=32, model.hidden_size is 64 in runs/a/config.yaml and 32 is asked for",
-        "'run.bootstrap_servers=\"k:9092\"', run.bootstrap_servers is empty in runs/a/config.yaml and k:9092 is asked for"
+        "run.id=b, run.id is a in runs/a/config.yaml and b is requested",
+        "run.seed=2, run.seed is 1 in runs/a/config.yaml and 2 is requested",
+        "run.topic_prefix=x., run.topic_prefix is empty in runs/a/config.yaml and x. is requested",
+        "model.hidden_size=32, model.hidden_size is 64 in runs/a/config.yaml and 32 is requested",
+        "'run.bootstrap_servers=\"k:9092\"', run.bootstrap_servers is empty in runs/a/config.yaml and k:9092 is requested"
     })
     void shouldRefuseWhatCannotChange(String setting, String sentence) {
         assertThatThrownBy(() -> require(tree(), tree(setting)))

@@ -47,7 +47,7 @@ class RunDirectoryTest {
             assertThatThrownBy(() -> RunDirectory.stop(folder))
                     .isInstanceOf(RefusedRequestException.class)
                     .hasMessage("cannot ask the process that trains in " + folder
-                            + " to stop: it is not among the processes that this one can end;"
+                            + " to stop: this process may not signal it;"
                             + " end it where it runs, with SIGTERM or Ctrl-C");
             assertThat(first.path().resolve("lock.stop")).doesNotExist();
         }

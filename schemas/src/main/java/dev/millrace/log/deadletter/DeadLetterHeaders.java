@@ -19,11 +19,9 @@ public final class DeadLetterHeaders {
     public static final String FIELD = ERROR + "field";
     /** {@link Refusal#message()}. */
     public static final String MESSAGE = ERROR + "message";
-    /** Topic the record was read from. */
+
     public static final String SOURCE_TOPIC = ERROR + "source.topic";
-    /** Partition it was read from. */
     public static final String SOURCE_PARTITION = ERROR + "source.partition";
-    /** Offset it was read from. */
     public static final String SOURCE_OFFSET = ERROR + "source.offset";
     /** When the record was written, Unix milliseconds. */
     public static final String SOURCE_TIMESTAMP = ERROR + "source.timestamp";
@@ -40,7 +38,7 @@ public final class DeadLetterHeaders {
     public static final String SENDER_RECORDS = ERROR + "sender.records";
     /** The run that refused it, also where the record could not be read. */
     public static final String REFUSED_BY_RUN_ID = ERROR + "refused-by.run-id";
-    /** The epoch of the run that refused it. */
+
     public static final String REFUSED_BY_EPOCH = ERROR + "refused-by.epoch";
 
     static final String REDRIVE = "millrace.redrive.";

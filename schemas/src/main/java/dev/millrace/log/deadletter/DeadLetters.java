@@ -32,17 +32,12 @@ public final class DeadLetters {
      * @param timestampMs when it was written, Unix milliseconds; -1 if it came without a time
      */
     public record Source(String topic, int partition, long offset, long timestampMs) {
-        /** Where a consumer read it. */
         public static Source of(ConsumerRecord<?, ?> record) {
             return new Source(record.topic(), record.partition(), record.offset(), record.timestamp());
         }
     }
 
-    /**
-     * The headers of the dead letter of a record that came with {@code original} headers.
-     *
-     * @param by the run that refuses it
-     */
+    /** The headers of the dead letter of a record that came with {@code original} headers. */
     public static Headers headers(Headers original, Source source, Refusal refusal, RunIdentity by) {
         Headers headers = new RecordHeaders();
         for (Header header : original) {

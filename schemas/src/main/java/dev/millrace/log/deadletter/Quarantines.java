@@ -54,7 +54,6 @@ public final class Quarantines implements AutoCloseable {
         return new Quarantines(connection);
     }
 
-    /** Where nobody is in quarantine, ever. */
     public static Quarantines none() {
         return new Quarantines(null);
     }
@@ -113,7 +112,7 @@ public final class Quarantines implements AutoCloseable {
         List<TopicPartition> partitions = log.fromBeginning(from.topics().admission());
         Map<TopicPartition, Long> ends = log.consumer().endOffsets(partitions);
         if (!log.readTo(ends, ReadLimit.withoutProgress(from.patience()), record -> take(record, entries, from))) {
-            throw new IllegalStateException("who is in quarantine could not be read: no record of "
+            throw new IllegalStateException("the quarantines could not be read: no record of "
                     + from.topics().admission() + " came for "
                     + from.patience().toSeconds() + " s (run.patience_seconds), at " + log.progress() + " of " + ends);
         }
@@ -197,7 +196,7 @@ public final class Quarantines implements AutoCloseable {
 
         private void say(RuntimeException e) {
             if (!hasFailed) {
-                LOG.warn("who is in quarantine cannot be read, which is tried again: {}", e.getMessage());
+                LOG.warn("the quarantines cannot be read; retrying: {}", e.getMessage());
             }
             hasFailed = true;
         }
@@ -231,7 +230,7 @@ public final class Quarantines implements AutoCloseable {
                 standing.put(generatorId, quarantine);
             }
         } catch (MalformedRecordException e) {
-            LOG.warn("passed over, because it cannot be read: {}@{}: {}", key, record.offset(), e.getMessage());
+            LOG.warn("skipped unreadable record {}@{}: {}", key, record.offset(), e.getMessage());
         }
     }
 
@@ -241,7 +240,7 @@ public final class Quarantines implements AutoCloseable {
     }
 
     /** All of them, by generator. */
-    public Map<String, Quarantine> standing() {
+    public Map<String, Quarantine> active() {
         return new TreeMap<>(standing);
     }
 

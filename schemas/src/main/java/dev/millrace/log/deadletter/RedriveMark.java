@@ -19,14 +19,10 @@ import org.apache.kafka.common.header.internals.RecordHeaders;
  * topic can take back what it had counted for the letter without looking for it. The record redriven carries
  * {@link DeadLetterHeaders#REDRIVEN_FROM} too.
  *
- * @param letterPartition partition of the letter on the dead-letter topic
- * @param letterOffset its offset
  * @param source where the refused record lies; it was redriven to the same partition
- * @param newOffset offset at which it lies since
  * @param samples how many samples of a group the letter stood for: one for a rollout, a group for a prompt, else 0
  * @param rolloutPlace where the rollout's record lies that the letter was about, {@code partition@offset}, where the
  *     letter is not that record itself but a trajectory of it; else empty
- * @param subject of the letter, as it has it
  */
 public record RedriveMark(
         int letterPartition,
@@ -49,7 +45,6 @@ public record RedriveMark(
     private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
     private static final Pattern NUMBER = Pattern.compile("\\d{1,18}");
 
-    /** A place as the headers have it. */
     public static String place(Object partition, Object offset) {
         return partition + "@" + offset;
     }

@@ -23,7 +23,6 @@ public final class RefusedPlaces {
     private final Set<String> topics;
     private final Map<TopicPartition, Set<Long>> places = new HashMap<>();
 
-    /** @param topics whose refused records are wanted */
     public RefusedPlaces(Set<String> topics) {
         this.topics = topics;
     }
@@ -32,7 +31,6 @@ public final class RefusedPlaces {
      * Reads the dead letters of a run.
      *
      * @param cut where the run has dead letters, holds them
-     * @param topics whose refused records are wanted
      */
     public static RefusedPlaces read(TopicScan scan, ConsistentCut cut, String deadLetters, Set<String> topics) {
         RefusedPlaces refused = new RefusedPlaces(topics);
@@ -42,7 +40,6 @@ public final class RefusedPlaces {
         return refused;
     }
 
-    /** A record of the dead-letter topic. */
     public void add(ConsumerRecord<byte[], byte[]> letter) {
         source(letter)
                 .filter(source -> topics.contains(source.getTopic()))
@@ -66,12 +63,10 @@ public final class RefusedPlaces {
                 : Optional.empty();
     }
 
-    /** Whether this record was refused. */
     public boolean has(ConsumerRecord<?, ?> record) {
         return has(new TopicPartition(record.topic(), record.partition()), record.offset());
     }
 
-    /** Whether the record at this place was refused. */
     public boolean has(TopicPartition partition, long offset) {
         Set<Long> offsets = places.get(partition);
         return offsets != null && offsets.contains(offset);

@@ -102,17 +102,16 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             known = state.find(subject, text);
         }
         return known.map(Registration::id)
-                .orElseThrow(
-                        () -> new SchemaRegistryException(
-                                "the schema of " + schema.getFullName() + " is not registered under " + subject
-                                        + " in topic " + topic
-                                        + "; the creator of the run registers it, so that run may be of another version of Millrace"));
+                .orElseThrow(() -> new SchemaRegistryException(
+                        "the schema of " + schema.getFullName() + " is not registered under " + subject
+                                + " in topic " + topic
+                                + "; the creator of the run registers it, so another version of Millrace"
+                                + " may have created the run"));
     }
 
     /**
      * Registers many schemas in one transaction; those that are registered already stay as they are.
      *
-     * @param schemas by subject
      * @throws SchemaRegistryException if a schema is not compatible with the newest version of its subject, or if
      *     the topic has another owner
      */
@@ -192,7 +191,7 @@ public final class LogSchemaRegistry implements SchemaRegistry {
             catchUp();
         }
         state.otherType(id).ifPresent(type -> {
-            throw new UnknownSchemaException(id, "is no Avro schema but " + type);
+            throw new UnknownSchemaException(id, "is not an Avro schema but " + type);
         });
         String text = state.schemaText(id).orElseThrow(() -> new UnknownSchemaException(id));
         try {

@@ -11,7 +11,6 @@ public interface RegistryContents {
      * One version of one subject.
      *
      * @param id the schema's id, the same for the same text under other subjects
-     * @param schema the schema as JSON text
      */
     record Registration(String subject, int version, int id, String schema) {}
 
@@ -21,7 +20,6 @@ public interface RegistryContents {
     /** Registrations of a subject by version, ascending; empty if there is no such subject. */
     SortedMap<Integer, Registration> versions(String subject);
 
-    /** A schema's text. */
     Optional<String> schemaText(int id);
 
     /** How new versions are checked, in the Confluent protocol's words, such as FULL. */

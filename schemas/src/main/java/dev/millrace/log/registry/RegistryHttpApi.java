@@ -121,7 +121,6 @@ public final class RegistryHttpApi {
         }
     }
 
-    /** The schema of a request's body. */
     private static Schema posted(HttpExchange exchange) throws IOException {
         byte[] bytes = exchange.getRequestBody().readNBytes(MOST_BYTES + 1);
         if (bytes.length > MOST_BYTES) {
@@ -131,7 +130,7 @@ public final class RegistryHttpApi {
         try {
             body = JSON.readTree(bytes);
         } catch (JsonProcessingException e) {
-            throw invalid("the request is no JSON: " + e.getOriginalMessage());
+            throw invalid("the request is not JSON: " + e.getOriginalMessage());
         }
         String type = body.path("schemaType").asText("AVRO");
         if (!type.equals("AVRO")) {
@@ -320,7 +319,7 @@ public final class RegistryHttpApi {
         try {
             return JSON.readTree(schema);
         } catch (IOException e) {
-            throw new SchemaRegistryException("a registered schema is no JSON", e);
+            throw new SchemaRegistryException("a registered schema is not JSON", e);
         }
     }
 

@@ -47,13 +47,10 @@ final class SchemaLogState implements RegistryContents {
                 case "CONFIG" -> acceptConfig(parsed, value);
                 case "DELETE_SUBJECT" -> acceptDeletion(value);
                 case "NOOP" -> ownedByARegistry = true;
-                default -> LOG.debug("the schema log holds a record that says nothing about schemas: {}", key);
+                default -> LOG.debug("skipped a record of the schema log that is not about schemas: {}", key);
             }
         } catch (IOException e) {
-            LOG.warn(
-                    "the schema log holds a record that is no JSON and counts for nothing, key '{}': {}",
-                    key,
-                    e.getMessage());
+            LOG.warn("skipped a record of the schema log that is not JSON, key '{}': {}", key, e.getMessage());
         }
     }
 
@@ -144,8 +141,8 @@ final class SchemaLogState implements RegistryContents {
         if (before != null && !before.equals(text)
                 || kept != null && !kept.schema().equals(text)) {
             LOG.warn(
-                    "the schema log gives version {} of {}, id {}, another schema than it had; ids do not change their meaning, so"
-                            + " that counts for nothing",
+                    "the schema log gives version {} of {}, id {}, a different schema than before; ids never"
+                            + " change, so the record is skipped",
                     version,
                     subject,
                     id);

@@ -89,7 +89,6 @@ public final class ClusterRuns implements AutoCloseable {
      * Resources of a run on its cluster.
      *
      * @param groups consumer groups, including those that record the owner of a transactional id
-     * @param subjects of its schemas in the registry
      * @param others topics, groups and ids under the run's prefix that no role creates
      */
     public record Holdings(
@@ -107,9 +106,7 @@ public final class ClusterRuns implements AutoCloseable {
     /**
      * A run on a cluster.
      *
-     * @param topics names of its topics
      * @param claim empty if it is gone or unreadable
-     * @param holdings its resources
      * @param signs evidence of live roles, a clause each
      * @param newestVersion of its newest epoch's chain; empty without a version or claim
      * @param lastRecordMs time of its newest record; empty without records
@@ -169,7 +166,6 @@ public final class ClusterRuns implements AutoCloseable {
     /**
      * A topic of a run on the cluster.
      *
-     * @param replicas fewest of any partition
      * @param inSync fewest in-sync replicas of any partition
      * @param settings those a run depends on and those set on the topic; empty if the client may not see them
      * @param bytes on the brokers' disks, all copies together; empty if unknown
@@ -263,7 +259,7 @@ public final class ClusterRuns implements AutoCloseable {
     public void stop(RunTopics topics) {
         if (registry.isEmpty()) {
             throw new LogSetupException("there is no topic " + config.schemasTopic()
-                    + " with the schemas of a run, so nobody can be asked to stop; name the registry with"
+                    + " with the schemas of a run, so the stop request cannot be written; name the registry with"
                     + " --set run.schema_registry_url=URL");
         }
         new RunClaims(client, topics, registry.get(), config.timeoutMs()).stop(clock);

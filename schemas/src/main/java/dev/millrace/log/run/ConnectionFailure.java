@@ -99,7 +99,7 @@ final class ConnectionFailure {
                         + "; start it, or correct the address" + why
                 : away(listener) + why;
         return failure instanceof RetriableException || failure instanceof TimeoutException
-                ? new BrokerAwayException(sentence, failure)
+                ? new BrokerUnavailableException(sentence, failure)
                 : new LogSetupException(sentence, failure);
     }
 

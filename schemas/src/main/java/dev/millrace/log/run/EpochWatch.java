@@ -87,13 +87,13 @@ public final class EpochWatch {
 
     private String sentence(RunClaim claim) {
         EpochParent parent = claim.getParent();
-        return "run " + run.runId() + " has gone on to epoch " + claim.getEpoch()
+        return "run " + run.runId() + " has moved to epoch " + claim.getEpoch()
                 + (parent == null
                         ? ""
                         : ", from version " + parent.getVersion() + " of epoch " + parent.getEpoch()
                                 + (parent.getWhy().isEmpty() ? "" : " (" + parent.getWhy() + ")"))
-                + "; nothing of epoch " + run.epoch()
-                + " is read any more. Start the same command again: it continues in the new epoch";
+                + "; no record of epoch " + run.epoch()
+                + " is read any more. Restart the same command: it continues in the new epoch";
     }
 
     /** What to tell a person if the run has gone on. */

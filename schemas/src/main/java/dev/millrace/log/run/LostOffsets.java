@@ -73,8 +73,7 @@ public final class LostOffsets {
                 output = topics.trajectories();
                 isWork = isRecord(Trajectory.class, it -> owns(it.getRunId(), it.getEpoch()));
             }
-            default ->
-                throw new IllegalArgumentException("the place of the " + role + " is told by no group's offsets");
+            default -> throw new IllegalArgumentException("the position of the " + role + " is not a group's offset");
         }
     }
 
@@ -122,7 +121,7 @@ public final class LostOffsets {
      */
     public static void requireNone(LogConnection connection, String role) {
         of(connection, role).ifPresent(lost -> {
-            throw new LogSetupException("cannot start the " + role + ", which would do all of its work again: " + lost
+            throw new LogSetupException("cannot start the " + role + ", which would repeat all of its work: " + lost
                     + "; " + connection.command("repair --do new-epoch") + " continues from the newest version");
         });
     }
@@ -165,8 +164,9 @@ public final class LostOffsets {
                 ReadLimit.withoutProgress(connection.patience()),
                 record -> found[0] |= !found[0] && isWork.test(record));
         if (!isRead) {
-            throw new LogSetupException("cannot tell whether the " + role + " has written records: nothing arrived of "
-                    + output + " for " + connection.patience().toSeconds() + " s (run.patience_seconds)");
+            throw new LogSetupException(
+                    "cannot tell whether the " + role + " has written records: no record arrived of " + output + " for "
+                            + connection.patience().toSeconds() + " s (run.patience_seconds)");
         }
         return found[0];
     }

@@ -25,7 +25,6 @@ public final class PlaceWatch {
     private static final long LIMIT_MS = 10_000;
 
     private final LogConnection connection;
-    /** The run's claim when it was last seen. */
     private @Nullable ClaimedRun known;
 
     private final CountDownLatch stopping = new CountDownLatch(1);
@@ -75,7 +74,7 @@ public final class PlaceWatch {
                 there.isEmpty() || there.get().run().epoch() < connection.run().epoch();
         if (last != null && isLost && claims.restore(last)) {
             LOG.warn(
-                    "{} has lost the claim of run {}, which is written again as it was",
+                    "{} lost the claim of run {}; rewrote it",
                     connection.topics().run(),
                     connection.run().runId());
         }
@@ -93,7 +92,7 @@ public final class PlaceWatch {
                             address,
                             "the cluster is " + there + ", and run "
                                     + connection.run().runId() + " was claimed on " + recorded.clusterId()
-                                    + ": the address is another's, or the topics were copied",
+                                    + ": the address belongs to another cluster, or the topics were copied",
                             connection.command("repair"));
         }
     }
@@ -102,7 +101,7 @@ public final class PlaceWatch {
         if (there == null) {
             connection
                     .alarms()
-                    .raise(DELETED, topic, "it was deleted, with all that was on it", connection.command("repair"));
+                    .raise(DELETED, topic, "it was deleted with all of its records", connection.command("repair"));
             return;
         }
         connection.alarms().lower(DELETED, topic);
@@ -114,7 +113,7 @@ public final class PlaceWatch {
                     .raise(
                             REPLACED,
                             topic,
-                            "it was deleted and made again, and what was on it is gone",
+                            "it was deleted and recreated; its records are lost",
                             connection.command("repair"));
         }
     }

@@ -34,7 +34,6 @@ public record Right(ResourceType type, PatternType pattern, List<String> names, 
         }
     }
 
-    /** On one resource. */
     public static Right on(ResourceType type, String name, AclOperation... operations) {
         return new Right(type, PatternType.LITERAL, List.of(name), List.of(operations));
     }

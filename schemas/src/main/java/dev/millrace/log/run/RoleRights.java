@@ -49,7 +49,6 @@ public enum RoleRights {
     STOP,
     DELETE;
 
-    /** As people write it. */
     public String lowerCase() {
         return name().toLowerCase(Locale.ROOT);
     }
@@ -203,7 +202,6 @@ public enum RoleRights {
         return rights;
     }
 
-    /** The transactional ids under which tables are written. */
     private static Right writersOf(List<String> tables) {
         return new Right(
                 TRANSACTIONAL_ID,

@@ -151,7 +151,6 @@ final class RunClaims {
     /**
      * Begins another epoch, if the run is still in the one that it is to follow.
      *
-     * @param run the epoch that ends
      * @param beganAt end offset of each partition, by {@code topic-partition}
      * @param place what is recorded of cluster and topics from now on
      * @throws LogSetupException if the run has gone on to another epoch meanwhile
@@ -189,9 +188,7 @@ final class RunClaims {
                 new RunIdentity(claim.getRunId(), claim.getEpoch(), claim.getPolicyId()),
                 Optional.ofNullable(claim.getConfiguration()),
                 before,
-                Optional.ofNullable(claim.getParent()),
                 new LogPlace(claim.getClusterId(), claim.getTopics()),
-                claim.getBeganAt(),
                 found.epochs.values().stream()
                         .filter(each -> each.getRunId().equals(claim.getRunId()) && each.getEpoch() <= claim.getEpoch())
                         .map(each -> new EpochClaim(
@@ -276,7 +273,6 @@ final class RunClaims {
         return claimedRun(last(), true);
     }
 
-    /** The claim, if there is one. */
     Optional<ClaimedRun> found() {
         Found found = last();
         return found.valid == null ? Optional.empty() : Optional.of(claimedRun(found, true));
@@ -295,9 +291,9 @@ final class RunClaims {
     private RunClaim claimed(@Nullable RunClaim claim) {
         if (claim == null) {
             throw new LogSetupException("the run under the topic prefix '" + topics.prefix()
-                    + "' is not created to the end; start it once with the command that creates it, or, where "
+                    + "' is only partly created; run the command that creates it again, or, if "
                     + topics.run()
-                    + " has lost its end, wait half a minute until a process of the run has written its claim again");
+                    + " lost its end, wait half a minute for a process of the run to rewrite the claim");
         }
         return claim;
     }
@@ -379,7 +375,7 @@ final class RunClaims {
     private void requireOurs(RunClaim claim, RunIdentity run) {
         if (!claim.getRunId().equals(run.runId())) {
             throw new LogSetupException("the topics under '" + topics.prefix() + "' belong to run " + claim.getRunId()
-                    + ", not to run " + run.runId() + "; go on with that run, or choose another topic prefix");
+                    + ", not to run " + run.runId() + "; continue that run, or choose another topic prefix");
         }
         if (!claim.getPolicyId().equals(run.policyId())) {
             throw new LogSetupException("run " + run.runId() + " trains the policy " + claim.getPolicyId() + ", not "
@@ -392,7 +388,7 @@ final class RunClaims {
     }
 
     private LogSetupException unreadable(KafkaException e) {
-        String what = e instanceof MalformedRecordException ? "holds something else than a claim" : "cannot be used";
+        String what = e instanceof MalformedRecordException ? "does not hold a claim" : "cannot be used";
         return new LogSetupException("topic " + topics.run() + " " + what + ": " + e.getMessage(), e);
     }
 }

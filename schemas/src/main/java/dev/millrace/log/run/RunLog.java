@@ -149,8 +149,8 @@ public final class RunLog implements AutoCloseable {
             boolean isClaimed = !missing.contains(topics.run());
             if (isClaimed && isWhole && !missing.isEmpty()) {
                 throw new LogSetupException("topics " + missing + " of the run under the topic prefix '"
-                        + topics.prefix() + "' were deleted, or it is not created to the end; millrace repair, with the"
-                        + " options that name the run, says what is lost and which ways out there are");
+                        + topics.prefix() + "' were deleted, or the run is only partly created; millrace repair,"
+                        + " with the options that name the run, lists the losses and the repairs");
             }
             if (!isClaimed) {
                 throw new LogSetupException("there is no run under the topic prefix '" + topics.prefix() + "': topics "
@@ -201,7 +201,6 @@ public final class RunLog implements AutoCloseable {
         return new RunClaims(Map.of(), topics, registry, 0).in(records);
     }
 
-    /** What roles are made with. */
     public LogConnection connection() {
         return connection;
     }
@@ -211,7 +210,6 @@ public final class RunLog implements AutoCloseable {
         return claimed.before();
     }
 
-    /** The run's claim as it was when this was opened, and what the run was created with. */
     public ClaimedRun claim() {
         return claimed;
     }
@@ -251,17 +249,6 @@ public final class RunLog implements AutoCloseable {
         String prefix = connection.topics().prefix();
         return transactionalId.startsWith(prefix)
                 && ROLES.matcher(transactionalId.substring(prefix.length())).lookingAt();
-    }
-
-    /**
-     * The same log in one of the run's epochs, an older one to look at. Close one of the two.
-     *
-     * @throws LogSetupException if the run has no such epoch
-     */
-    public RunLog at(int epoch) {
-        LogConnection now = connection;
-        RunIdentity run = new RunIdentity(now.run().runId(), epoch, now.run().policyId());
-        return new RunLog(now.at(run, claimed.lineage(epoch)), claims, claimed);
     }
 
     /**
@@ -339,8 +326,8 @@ public final class RunLog implements AutoCloseable {
     private static void refuseOrphans(TopicAdministration administration, RunTopics topics) {
         Set<String> there = administration.existing(topics.all());
         if (!there.isEmpty() && !there.contains(topics.run())) {
-            throw new LogSetupException("topics " + new TreeSet<>(there) + " exist, but no " + topics.run()
-                    + " says whose they are; delete them, or choose another topic prefix than '" + topics.prefix()
+            throw new LogSetupException("topics " + new TreeSet<>(there) + " exist without " + topics.run()
+                    + ", which names their run; delete them, or choose another topic prefix than '" + topics.prefix()
                     + "'");
         }
     }

@@ -75,7 +75,7 @@ public final class TopicAdministration implements AutoCloseable {
     /**
      * Waits until a broker answers.
      *
-     * @throws BrokerAwayException if none does within the limit
+     * @throws BrokerUnavailableException if none does within the limit
      * @throws LogSetupException if one refuses
      */
     public void requireReachable() {
@@ -126,8 +126,8 @@ public final class TopicAdministration implements AutoCloseable {
     }
 
     /** Tries rights as the account of the client settings, and changes nothing of a run. */
-    public TriedRights tried(RunTopics topics, Collection<Right> rights) {
-        return TriedRights.of(admin, calls, topics, rights);
+    public CheckedRights tried(RunTopics topics, Collection<Right> rights) {
+        return CheckedRights.of(admin, calls, topics, rights);
     }
 
     /** With the command that grants it, if it is the right to it that is missing. */
@@ -141,7 +141,6 @@ public final class TopicAdministration implements AutoCloseable {
                 cause);
     }
 
-    /** The cluster's identity, as it names itself. */
     public String clusterId() {
         return calls.required(admin.describeCluster().clusterId(), "name itself");
     }
@@ -205,7 +204,7 @@ public final class TopicAdministration implements AutoCloseable {
                 .forEach(transaction -> ids.add(transaction.transactionalId()));
         ids.removeIf(isMeant.negate());
         if (!ids.isEmpty()) {
-            calls.required(admin.fenceProducers(ids).all(), "shut out the producers of " + ids);
+            calls.required(admin.fenceProducers(ids).all(), "fence the producers of " + ids);
         }
         return ids;
     }
@@ -245,7 +244,7 @@ public final class TopicAdministration implements AutoCloseable {
     public void prepareRun(RunTopics topics, Set<String> partnerTopics) {
         if (!topics.ofPartners().containsAll(partnerTopics)) {
             throw new IllegalArgumentException(
-                    "topics of partners are some of " + topics.ofPartners() + ": " + partnerTopics);
+                    "partner topics must be among " + topics.ofPartners() + ": " + partnerTopics);
         }
         prepare(new RunTopicSettings(config).others(topics, partnerTopics));
     }

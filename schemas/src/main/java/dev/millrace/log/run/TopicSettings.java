@@ -7,8 +7,6 @@ import java.util.TreeMap;
 /**
  * What one topic must have.
  *
- * @param name full name
- * @param partitions number of partitions
  * @param configuration Kafka's topic settings by name; those that are left out are the cluster's
  */
 public record TopicSettings(String name, int partitions, Map<String, String> configuration) {
@@ -17,7 +15,6 @@ public record TopicSettings(String name, int partitions, Map<String, String> con
         configuration = Collections.unmodifiableMap(new TreeMap<>(configuration)); // checked in a fixed order
     }
 
-    /** With another setting. */
     TopicSettings with(String key, Object value) {
         Map<String, String> more = new TreeMap<>(configuration);
         more.put(key, value.toString());

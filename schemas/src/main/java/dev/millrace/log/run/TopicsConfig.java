@@ -65,7 +65,6 @@ public record TopicsConfig(
         return new TopicsConfig(4, -1, -1, 30 * DAY_MS, 7 * DAY_MS, 0, 0, 8 << 20, "_schemas", 30_000);
     }
 
-    /** Returns these settings with another number of partitions. */
     public TopicsConfig withPartitions(int count) {
         return with(count, timeoutMs);
     }

@@ -134,7 +134,7 @@ public final class ClusterScan implements TopicScan {
             }
         });
         if (!isRead) {
-            throw new ScanException("nothing arrived for " + patience.toSeconds() + " s while reading " + open
+            throw new ScanException("no record arrived for " + patience.toSeconds() + " s while reading " + open
                     + "; is the broker out of reach or overloaded, or a transaction left open?");
         }
     }

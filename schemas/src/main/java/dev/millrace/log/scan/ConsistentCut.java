@@ -76,7 +76,6 @@ public final class ConsistentCut {
         return cut;
     }
 
-    /** Whether the partition belongs to the topics of the cut. */
     public boolean has(TopicPartition partition) {
         return ranges.containsKey(partition);
     }
@@ -86,17 +85,14 @@ public final class ConsistentCut {
         return Objects.requireNonNull(ranges.get(partition), partition::toString);
     }
 
-    /** Whether the topic is in the cut. */
     public boolean has(String topic) {
         return partitions.containsKey(topic);
     }
 
-    /** The partitions of one of the topics. */
     public List<TopicPartition> partitions(String topic) {
         return Objects.requireNonNull(partitions.get(topic), topic);
     }
 
-    /** By partition number. */
     public Map<Integer, OffsetRange> ranges(String topic) {
         Map<Integer, OffsetRange> byNumber = new HashMap<>();
         partitions(topic).forEach(partition -> byNumber.put(partition.partition(), of(partition)));

@@ -42,7 +42,7 @@ public final class KafkaRecordFetcher implements RecordFetcher {
                     () -> wanted.isFarFrom(reader.position(partition)),
                     ReadLimit.withoutProgress(patience),
                     wanted::take)) {
-                throw new RecordFetchException("nothing came from " + partition + " at offset " + wanted.offset()
+                throw new RecordFetchException("no record came from " + partition + " at offset " + wanted.offset()
                         + " for " + patience.toSeconds()
                         + " s; is the broker out of reach, or a transaction left open?");
             }

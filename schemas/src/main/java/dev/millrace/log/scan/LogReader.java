@@ -49,7 +49,6 @@ public final class LogReader implements AutoCloseable {
     private final org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer;
     private final CountDownLatch stopped = new CountDownLatch(1);
 
-    /** Of a run's log. */
     public LogReader(LogConnection connection) {
         this(connection, Map.of());
     }
@@ -86,8 +85,7 @@ public final class LogReader implements AutoCloseable {
     public List<TopicPartition> partitionsOf(String topic) {
         List<PartitionInfo> found = consumer.partitionsFor(topic);
         if (found == null || found.isEmpty()) {
-            throw new IllegalStateException(
-                    "topic " + topic + " does not exist; creating the run's topics comes first");
+            throw new IllegalStateException("topic " + topic + " does not exist; create the run's topics first");
         }
         return found.stream()
                 .map(info -> new TopicPartition(topic, info.partition()))
@@ -108,7 +106,6 @@ public final class LogReader implements AutoCloseable {
         consumer.seek(partition, offset);
     }
 
-    /** Returns the consumer, for requests other than reading. */
     public org.apache.kafka.clients.consumer.Consumer<byte[], byte[]> consumer() {
         return consumer;
     }

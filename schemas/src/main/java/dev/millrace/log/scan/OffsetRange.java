@@ -14,7 +14,6 @@ public record OffsetRange(long begin, long end) {
         }
     }
 
-    /** True if the offset lies in it. */
     public boolean holds(long offset) {
         return offset >= begin && offset < end;
     }

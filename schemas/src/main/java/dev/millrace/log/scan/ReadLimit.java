@@ -5,7 +5,6 @@ import java.time.Duration;
 /**
  * When reading that has not come to its end is given up.
  *
- * @param duration how long
  * @param restarts whether it begins anew with every step forward, so that only a standstill counts
  */
 public record ReadLimit(Duration duration, boolean restarts) {

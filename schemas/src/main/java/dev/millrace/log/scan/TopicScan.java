@@ -36,7 +36,7 @@ public interface TopicScan extends AutoCloseable {
      * each in order.
      *
      * @param reader returns false to skip the rest of the record's partition
-     * @throws ScanException if nothing arrived for too long before a partition's end was reached
+     * @throws ScanException if no record arrived for too long before a partition's end was reached
      */
     void readWhile(Map<TopicPartition, Long> from, ConsistentCut cut, Predicate<ConsumerRecord<byte[], byte[]>> reader);
 

@@ -23,7 +23,6 @@ final class ContentionPause {
     /**
      * Called after another failed attempt.
      *
-     * @param attemptNanos what it took
      * @param leftNanos until the deadline, behind which nobody waits
      */
     long nanos(long attemptNanos, long leftNanos) {

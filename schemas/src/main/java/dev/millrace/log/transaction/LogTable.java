@@ -133,7 +133,7 @@ public final class LogTable implements AutoCloseable {
                 throw new KafkaException(
                         "topic " + topic + " could not be written within " + LIMITS_OF_CONTENTION * timeoutMs + " ms: "
                                 + (e instanceof FencedWriterException
-                                        ? "other writers came in between again and again"
+                                        ? "other writers wrote in between on every attempt"
                                         : "the broker did not say whether it was committed"),
                         e);
             }

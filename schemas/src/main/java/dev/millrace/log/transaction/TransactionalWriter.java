@@ -3,7 +3,7 @@ package dev.millrace.log.transaction;
 import dev.millrace.log.Alarms;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.Patience;
-import dev.millrace.log.run.TrueCause;
+import dev.millrace.log.run.RootCause;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -84,11 +84,7 @@ public final class TransactionalWriter implements AutoCloseable {
         this.patience = patience;
     }
 
-    /**
-     * Of a role that makes several writers in its life, with producers of its own.
-     *
-     * @param producers makes a producer with that transactional id
-     */
+    /** Of a role that makes several writers in its life, with producers of its own. */
     public static TransactionalWriter of(
             LogConnection connection,
             String transactionalId,
@@ -99,7 +95,7 @@ public final class TransactionalWriter implements AutoCloseable {
                 new OwnerRecord(connection, transactionalId),
                 incarnation,
                 new Patience(
-                        transactionalId, connection.patience(), connection.alarms(), () -> TrueCause.of(connection)));
+                        transactionalId, connection.patience(), connection.alarms(), () -> RootCause.of(connection)));
     }
 
     /**
@@ -268,7 +264,7 @@ public final class TransactionalWriter implements AutoCloseable {
             out.abortTransaction();
             return true;
         } catch (KafkaException | IllegalStateException e) { // the latter after a commit without an answer
-            LOG.warn("a transaction could not be aborted, which the next start does instead: {}", e.getMessage());
+            LOG.warn("a transaction could not be aborted; the next start aborts it: {}", e.getMessage());
             reason.addSuppressed(e);
             return false;
         }

@@ -25,7 +25,6 @@ public final class PackedFloats {
         return packed;
     }
 
-    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return PackedSize.elements(packed, Float.BYTES, "packed-float32");
     }

@@ -24,7 +24,6 @@ public final class PackedInts {
         return packed;
     }
 
-    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return PackedSize.elements(packed, Integer.BYTES, "packed-int32");
     }

@@ -16,7 +16,6 @@ public final class PackedMask {
         return ByteBuffer.wrap(values.clone());
     }
 
-    /** Returns the number of elements. */
     public static int length(ByteBuffer packed) {
         return packed.remaining();
     }

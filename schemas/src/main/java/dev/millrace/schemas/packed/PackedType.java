@@ -15,7 +15,6 @@ public final class PackedType extends LogicalType {
         this.elementBytes = elementBytes;
     }
 
-    /** Returns whether a schema declares a packed vector. */
     public static boolean isPacked(Schema schema) {
         return schema.getLogicalType() instanceof PackedType;
     }

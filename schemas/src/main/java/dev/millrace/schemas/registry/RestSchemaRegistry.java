@@ -27,13 +27,12 @@ import org.jspecify.annotations.Nullable;
  * Client of a registry with Confluent's REST API: Confluent's own, Karapace, Redpanda or Apicurio.
  *
  * <p>Thread-safe. Answers are cached, since ids are immutable. Every call has a time limit. A registry that does not
- * answer is a {@link SchemaRegistryAwayException}, which can be retried, unlike an {@link UnknownSchemaException}.
+ * answer is a {@link SchemaRegistryUnavailableException}, which can be retried, unlike an {@link UnknownSchemaException}.
  */
 public final class RestSchemaRegistry implements SchemaRegistry {
     private static final String MEDIA_TYPE = "application/vnd.schemaregistry.v1+json";
     private static final int NOT_FOUND = 404;
     private static final int TOO_MANY_REQUESTS = 429;
-    /** Statuses from here on are server errors. */
     private static final int SERVER_ERROR = 500;
     /** Confluent's error code for an unknown schema, which a plain 404 of a wrong address lacks. */
     private static final int SCHEMA_NOT_FOUND = 40403;
@@ -117,7 +116,6 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         }
     }
 
-    /** Returns its subjects. */
     public Set<String> subjects() {
         Set<String> subjects = new TreeSet<>();
         require(send(request("/subjects").GET()), "list its subjects")
@@ -182,7 +180,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
         try {
             return client.send(request.build(), BodyHandlers.ofString());
         } catch (IOException e) {
-            throw new SchemaRegistryAwayException(
+            throw new SchemaRegistryUnavailableException(
                     "the schema registry at " + address + " does not answer: "
                             + (e.getMessage() == null ? e.getClass().getSimpleName() : e.getMessage()),
                     e);
@@ -197,7 +195,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
             String sentence = "the schema registry at " + address + " did not " + what + ": status "
                     + response.statusCode() + ", " + response.body();
             if (response.statusCode() >= SERVER_ERROR || response.statusCode() == TOO_MANY_REQUESTS) {
-                throw new SchemaRegistryAwayException(sentence, null);
+                throw new SchemaRegistryUnavailableException(sentence, null);
             }
             throw new SchemaRegistryException(sentence);
         }
@@ -221,9 +219,7 @@ public final class RestSchemaRegistry implements SchemaRegistry {
             return JSON.readTree(response.body());
         } catch (JsonProcessingException e) {
             throw new SchemaRegistryException(
-                    "the schema registry at " + address + " answered with something else than JSON, status "
-                            + response.statusCode(),
-                    e);
+                    "the schema registry at " + address + " answered with no JSON, status " + response.statusCode(), e);
         }
     }
 

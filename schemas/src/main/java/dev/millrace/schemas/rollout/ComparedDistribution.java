@@ -19,12 +19,10 @@ import org.jspecify.annotations.Nullable;
 public final class ComparedDistribution {
     private ComparedDistribution() {}
 
-    /** Returns whether sampling was truncated. */
     public static boolean isTruncated(SamplingParameters sampling) {
         return sampling.getTopK() > 0 || sampling.getTopP() < 1 || sampling.getMinP() > 0;
     }
 
-    /** Returns the distribution sampled with these parameters. */
     public static LogProbDistribution sampled(SamplingParameters sampling) {
         if (isTruncated(sampling)) {
             return LogProbDistribution.TRUNCATED;
@@ -32,7 +30,6 @@ public final class ComparedDistribution {
         return sampling.getTemperature() == 1 ? LogProbDistribution.RAW : LogProbDistribution.TEMPERED;
     }
 
-    /** The behavior policy's log-probs in it. */
     public static ByteBuffer behaviorLogProbs(Rollout rollout) {
         ByteBuffer tempered = rollout.getTemperedLogProbs();
         return tempered == null || rollout.getSampling().getKeepSamplingMask()

@@ -12,7 +12,6 @@ public final class OwnershipCheck {
 
     private final RunIdentity run;
 
-    /** @param run required run */
     public OwnershipCheck(RunIdentity run) {
         this.run = run;
     }

@@ -67,7 +67,7 @@ public final class PositionRows {
             throw new RefusedException(
                     RefusalReason.LOG_PROBS,
                     field + "[" + index + "]",
-                    "a log-prob must be at most 0, or -Infinity of what cannot be: " + logProb);
+                    "a log-prob must be at most 0, or -Infinity for an impossible token: " + logProb);
         }
         return Math.exp(logProb);
     }

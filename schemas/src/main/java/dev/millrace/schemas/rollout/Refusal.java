@@ -5,7 +5,6 @@ package dev.millrace.schemas.rollout;
  *
  * @param reason from the closed list
  * @param field the offending field as named in the schema, with an index in a list; empty for the whole record
- * @param message one sentence
  * @param runId run id in the record; empty if unknown
  * @param epoch epoch in the record; -1 if unknown
  * @param rolloutId its rollout; empty if unknown

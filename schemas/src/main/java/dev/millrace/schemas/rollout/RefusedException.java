@@ -14,7 +14,6 @@ public final class RefusedException extends Exception {
         this.refusal = refusal;
     }
 
-    /** A refusal for a reason, of a field, with a sentence. */
     public RefusedException(RefusalReason reason, String field, String message) {
         this(Refusal.of(reason, field, message));
     }

@@ -45,7 +45,6 @@ public final class RolloutValidator {
     }
 
     /**
-     * @param rollout decoded
      * @param key the record's key as received, may be null
      * @return the parsed rollout id
      * @throws RefusedException naming the first violation
@@ -102,13 +101,14 @@ public final class RolloutValidator {
             throw new RefusedException(
                     RefusalReason.WRONG_TOKENIZER,
                     "tokenizer_hash",
-                    "tokenizer_hash must say which vocabulary the token ids are of: it is empty");
+                    "tokenizer_hash must name the vocabulary of the token ids: it is empty");
         }
         if (!limits.tokenizerHash().isEmpty() && !limits.tokenizerHash().equals(hash)) {
             throw new RefusedException(
                     RefusalReason.WRONG_TOKENIZER,
                     "tokenizer_hash",
-                    "the token ids are of vocabulary '" + hash + "', this run's is '" + limits.tokenizerHash() + "'");
+                    "the token ids belong to vocabulary '" + hash + "', this run's is '" + limits.tokenizerHash()
+                            + "'");
         }
     }
 
@@ -202,7 +202,7 @@ public final class RolloutValidator {
             throw new RefusedException(
                     RefusalReason.SAMPLING,
                     "sampling_trace.routing",
-                    "record_routing asks for the experts that its tokens went through, and the rollout has none; record them,"
+                    "record_routing needs the experts of each token, and the rollout has none; record them,"
                             + " or run with algorithm.routing_replay=none or learner");
         }
     }
@@ -241,9 +241,8 @@ public final class RolloutValidator {
             throw new RefusedException(
                     RefusalReason.SAMPLING,
                     "sampling_trace.kept_tokens",
-                    "keep_sampling_mask asks for the tokens that were left to be sampled from, and the rollout has none;"
-                            + " record them, or sample with keep_sampling_mask=false and be compared over the whole"
-                            + " vocabulary");
+                    "keep_sampling_mask needs the kept tokens, and the rollout has none; record them, or sample"
+                            + " with keep_sampling_mask=false to compare over the whole vocabulary");
         }
     }
 

@@ -9,7 +9,6 @@ package dev.millrace.schemas.rollout;
 public record SampleName(String groupId, int sampleIndex) {
     static final int MAX_GROUP_ID = 512;
 
-    /** The rollout id. */
     public String rolloutId() {
         return groupId + "/" + sampleIndex;
     }
@@ -17,8 +16,6 @@ public record SampleName(String groupId, int sampleIndex) {
     /**
      * Parses a rollout id.
      *
-     * @param groupId the record's group id
-     * @param maxGroupSize bound of the sample index
      * @throws RefusedException if the rollout id is not the group id, a slash and a number below the bound
      */
     public static SampleName of(String rolloutId, String groupId, int maxGroupSize) throws RefusedException {

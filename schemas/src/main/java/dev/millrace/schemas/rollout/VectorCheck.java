@@ -116,7 +116,6 @@ public final class VectorCheck {
         }
     }
 
-    /** Refuses values that are not finite. */
     public static void requireFinite(ByteBuffer packed, String field) throws RefusedException {
         FloatBuffer values = floats(packed);
         for (int i = 0; i < values.limit(); i++) {

@@ -19,7 +19,6 @@ public final class ClaimKey {
         return EPOCH + epoch;
     }
 
-    /** Returns whether it is the key of an epoch's claim. */
     public static boolean isEpoch(String key) {
         return key.startsWith(EPOCH);
     }

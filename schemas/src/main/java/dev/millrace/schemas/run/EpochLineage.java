@@ -18,13 +18,7 @@ public record EpochLineage(Map<String, Long> beganAt, List<Ancestor> ancestors) 
     /** Lineage of a run's first epoch, which begins with its topics. */
     public static final EpochLineage FIRST = new EpochLineage(Map.of(), List.of());
 
-    /**
-     * A version from which an epoch continued.
-     *
-     * @param epoch of the version
-     * @param version at which the younger epoch begins
-     * @param weightsSha256 identity of its weights
-     */
+    /** A version from which an epoch continued. */
     public record Ancestor(int epoch, long version, String weightsSha256) {}
 
     public EpochLineage {

@@ -7,20 +7,15 @@ import java.nio.charset.StandardCharsets;
  * The key of an evaluation: {@code policy_id/epoch/version/data_sha256}.
  *
  * <p>Compaction keeps one record per version and prompts, even if several processes wrote it.
- *
- * @param version with policy and epoch
- * @param dataSha256 of the prompts
  */
 public record EvaluationKey(VersionKey version, String dataSha256) {
 
-    /** Returns the key of an evaluation. */
     public static EvaluationKey of(VersionEvaluation evaluation) {
         return new EvaluationKey(
                 new VersionKey(evaluation.getPolicyId(), evaluation.getEpoch(), evaluation.getVersion()),
                 evaluation.getDataSha256());
     }
 
-    /** Returns the key as written to the log. */
     public byte[] bytes() {
         return toString().getBytes(StandardCharsets.UTF_8);
     }

@@ -58,7 +58,6 @@ public final class ManifestChain<T> {
             @Nullable String sha256,
             @Nullable Long baseVersion,
             @Nullable String baseSha256) {
-        /** Returns the link of a manifest. */
         public static Link of(PolicyVersion manifest) {
             TensorLocation weights = manifest.getWeights();
             return new Link(
@@ -242,9 +241,9 @@ public final class ManifestChain<T> {
                 Optional.of(
                         known.sha256() == null
                                 ? "version " + known.version() + " is of batch " + known.batchId()
-                                        + " on the chain, this one says " + offered.batchId()
+                                        + " on the chain, this record says " + offered.batchId()
                                 : "version " + known.version() + " has the weights " + known.sha256()
-                                        + " on the chain, this one says " + offered.sha256()));
+                                        + " on the chain, this record says " + offered.sha256()));
     }
 
     /** Without hashes: the chain's own manifest replaced a foreign one under its key, or the reverse. */
@@ -324,7 +323,7 @@ public final class ManifestChain<T> {
                             .orElse("")
                     + ", and this is " + says;
         }
-        return "version " + due() + " is next, after version " + tip.version()
+        return "version " + due() + " is due, after version " + tip.version()
                 + (tip.sha256() == null ? " of batch " + tip.batchId() : " with the weights " + tip.sha256())
                 + ", and this is " + says
                 + (tip.sha256() == null ? " and batch " + offered.batchId() : "");

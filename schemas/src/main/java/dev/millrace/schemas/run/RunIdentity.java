@@ -23,7 +23,6 @@ public record RunIdentity(String runId, int epoch, String policyId) {
         }
     }
 
-    /** True if a record with this run id and epoch belongs to this run. */
     public boolean owns(String recordRunId, int recordEpoch) {
         return runId.equals(recordRunId) && epoch == recordEpoch;
     }

@@ -54,7 +54,6 @@ public final class RunSchemas {
         return schemas;
     }
 
-    /** Returns the registry subject of a topic's values. */
     public static String subject(String topic) {
         return topic + "-value";
     }

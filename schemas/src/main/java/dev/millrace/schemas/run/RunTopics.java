@@ -10,6 +10,16 @@ import java.util.regex.Pattern;
  * @param prefix of every name; letters, digits, '-', '_' and '.', 1 to 150 of them
  */
 public record RunTopics(String prefix) {
+    /** Roles of a run, in the order of the data flow. */
+    public static final List<String> ROLES = List.of(
+            "admission", "generator", "gateway", "scorer", "reference", "teacher", "topology", "learner", "evaluator");
+
+    /** Roles whose consumer groups have a lag in every run. */
+    public static final List<String> CONSUMERS = List.of("generator", "scorer", "topology", "learner");
+
+    /** Roles that measure their idle time. */
+    public static final List<String> IDLE_TIMED = List.of("generator", "scorer", "learner");
+
     private static final Pattern PREFIX = Pattern.compile("[A-Za-z0-9._-]{1,150}");
 
     public RunTopics {
@@ -19,7 +29,6 @@ public record RunTopics(String prefix) {
         }
     }
 
-    /** Returns whether a text is a valid topic prefix. */
     public static boolean isPrefix(String text) {
         return PREFIX.matcher(text).matches();
     }
@@ -146,7 +155,6 @@ public record RunTopics(String prefix) {
                 .toList();
     }
 
-    /** Every topic that a run may have. */
     public List<String> all() {
         return List.of(
                 run(),

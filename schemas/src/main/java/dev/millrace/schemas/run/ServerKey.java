@@ -12,7 +12,6 @@ import java.nio.charset.StandardCharsets;
 public final class ServerKey {
     private ServerKey() {}
 
-    /** Returns the key of a heartbeat as written to the log. */
     public static byte[] of(Serving serving) {
         return (serving.getServerId() + "/" + serving.getEpoch()).getBytes(StandardCharsets.UTF_8);
     }

@@ -15,7 +15,6 @@ import java.util.regex.Pattern;
  * compaction could replace the older epoch's version 5. A policy id has no slash, so a key can be parsed; a tensor's
  * name may have some.
  *
- * @param policyId policy
  * @param epoch of the run, at least 0
  * @param version at least 0
  */
@@ -23,17 +22,14 @@ public record VersionKey(String policyId, int epoch, long version) {
     private static final Pattern FORM =
             Pattern.compile("([A-Za-z0-9._-]{1,100})/(0|[1-9]\\d{0,8})/(0|[1-9]\\d{0,17})(/.*)?");
 
-    /** The key of a version of this run. */
     public static VersionKey of(RunIdentity run, long version) {
         return new VersionKey(run.policyId(), run.epoch(), version);
     }
 
-    /** Returns the key of a manifest. */
     public static VersionKey of(PolicyVersion manifest) {
         return new VersionKey(manifest.getPolicyId(), manifest.getEpoch(), manifest.getVersion());
     }
 
-    /** Returns the key of a chunk. */
     public static byte[] of(WeightChunk chunk) {
         VersionKey version = new VersionKey(chunk.getPolicyId(), chunk.getEpoch(), chunk.getVersion());
         return utf8(version + "/" + chunk.getTensor() + "/" + chunk.getChunk());
@@ -56,12 +52,10 @@ public record VersionKey(String policyId, int epoch, long version) {
                 : Optional.empty();
     }
 
-    /** The manifest's key as written to the log. */
     public byte[] bytes() {
         return utf8(toString());
     }
 
-    /** The manifest's key as text. */
     @Override
     public String toString() {
         return policyId + "/" + epoch + "/" + version;

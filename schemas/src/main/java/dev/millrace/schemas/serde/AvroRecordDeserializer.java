@@ -23,8 +23,6 @@ import org.jspecify.annotations.Nullable;
  * Reads records of one kind, written in any version of its schema; get it from {@link AvroSerde}.
  *
  * <p>Byte vectors of a record are views of the input array, which must not be written afterwards.
- *
- * @param <T> a generated record
  */
 public final class AvroRecordDeserializer<T extends SpecificRecord> implements Deserializer<T> {
     private static final ThreadLocal<RecordDecoder> DECODER = ThreadLocal.withInitial(RecordDecoder::new);

@@ -14,11 +14,7 @@ import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.serialization.Serializer;
 import org.jspecify.annotations.Nullable;
 
-/**
- * Writes records of one kind; get it from {@link AvroSerde}.
- *
- * @param <T> a generated record
- */
+/** Writes records of one kind; get it from {@link AvroSerde}. */
 public final class AvroRecordSerializer<T extends SpecificRecord> implements Serializer<T> {
     /** One per thread, shared by all serializers. */
     private static final ThreadLocal<RecordEncoder> ENCODER = ThreadLocal.withInitial(RecordEncoder::new);

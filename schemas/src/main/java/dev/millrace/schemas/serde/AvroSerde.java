@@ -10,8 +10,6 @@ import org.apache.kafka.common.serialization.Serde;
  *
  * <p>Thread-safe, as are its serializer and deserializer, which are the same objects at every call. Null maps to null,
  * as tombstones require. The caller closes the registry.
- *
- * @param <T> a generated record
  */
 public final class AvroSerde<T extends SpecificRecord> implements Serde<T> {
     private final AvroRecordSerializer<T> serializer;
@@ -23,7 +21,6 @@ public final class AvroSerde<T extends SpecificRecord> implements Serde<T> {
         this.deserializer = new AvroRecordDeserializer<>(type, registry);
     }
 
-    /** Serde of a generated record class. */
     public static <T extends SpecificRecord> AvroSerde<T> of(Class<T> type, SchemaRegistry registry) {
         return new AvroSerde<>(type, registry);
     }

@@ -148,7 +148,7 @@ class RegistryHttpApiTest {
                 .contains("no text");
         assertThat(send(path, "POST", "{"))
                 .startsWith("422 {\"error_code\":42201")
-                .contains("no JSON");
+                .contains("not JSON");
         assertThat(post(path, "{\"type\":\"nothing\"}"))
                 .startsWith("422 {\"error_code\":42201")
                 .contains("MUST be a primitive type");

@@ -126,6 +126,6 @@ class LogReaderTest {
     void shouldRefuseATopicThatIsNotThere() {
         assertThatThrownBy(() -> log.fromBeginning("rolouts"))
                 .isInstanceOf(IllegalStateException.class)
-                .hasMessage("topic rolouts does not exist; creating the run's topics comes first");
+                .hasMessage("topic rolouts does not exist; create the run's topics first");
     }
 }

@@ -118,8 +118,7 @@ class OwnedWriterTest {
         RuntimeException fenced = failure(() -> write(writer));
         assertThatThrownBy(() -> writer.recover(fenced, () -> false, () -> {}))
                 .isInstanceOf(TakenOverException.class)
-                .hasMessageStartingWith(
-                        "millrace.learner: somebody newer has taken over, somebody (process 7, since noon); this one, ");
+                .hasMessageStartingWith("millrace.learner: fenced by somebody (process 7, since noon); this one, ");
         assertThat(made).hasSize(1);
     }
 
@@ -133,8 +132,7 @@ class OwnedWriterTest {
         assertThatThrownBy(() -> writer.recover(fenced, () -> false, () -> {}))
                 .isInstanceOf(TakenOverException.class)
                 .hasMessageStartingWith(
-                        "millrace.learner: somebody newer has taken over, a client of another kind that does"
-                                + " not say who it is; this one, ");
+                        "millrace.learner: fenced by a client that does not identify itself; this one, ");
         assertThat(made).hasSize(1);
     }
 

@@ -79,7 +79,7 @@ class TakeOverIT {
             RuntimeException replaced = catchThrowableOfType(RuntimeException.class, () -> write(connection, older));
             assertThatThrownBy(() -> older.recover(replaced, () -> false, () -> {}))
                     .isInstanceOf(TakenOverException.class)
-                    .hasMessageStartingWith(ID + ": somebody newer has taken over, ");
+                    .hasMessageStartingWith(ID + ": fenced by ");
             write(connection, newer); // and was not disturbed
 
             admin.fenceProducers(List.of(ID)).all().get();

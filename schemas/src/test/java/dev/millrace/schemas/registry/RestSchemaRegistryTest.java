@@ -110,19 +110,18 @@ class RestSchemaRegistryTest {
         answer = "<html>no such page</html>";
         assertThatThrownBy(() -> registry.byId(9))
                 .isExactlyInstanceOf(SchemaRegistryException.class)
-                .hasMessage("the schema registry at http://127.0.0.1:" + port
-                        + " answered with something else than JSON, status 404");
+                .hasMessage("the schema registry at http://127.0.0.1:" + port + " answered with no JSON, status 404");
 
         status = 500;
         answer = "{\"error_code\": 50001}";
         assertThatThrownBy(() -> registry.byId(9))
-                .isExactlyInstanceOf(SchemaRegistryAwayException.class)
+                .isExactlyInstanceOf(SchemaRegistryUnavailableException.class)
                 .hasMessage("the schema registry at http://127.0.0.1:" + port
                         + " did not give schema 9: status 500, {\"error_code\": 50001}");
 
         server.stop(0);
         assertThatThrownBy(() -> registry.byId(9))
-                .isExactlyInstanceOf(SchemaRegistryAwayException.class)
+                .isExactlyInstanceOf(SchemaRegistryUnavailableException.class)
                 .hasMessageStartingWith("the schema registry at http://127.0.0.1:" + port + " does not answer: ");
     }
 

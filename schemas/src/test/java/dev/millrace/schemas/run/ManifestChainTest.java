@@ -39,7 +39,7 @@ class ManifestChainTest {
         assertThat(chain.settle()).singleElement().satisfies(refused -> {
             assertThat(refused.version()).isEqualTo(FORGED);
             assertThat(refused.why())
-                    .isEqualTo("version 2 is next, after version 1 with the weights b, and this is version"
+                    .isEqualTo("version 2 is due, after version 1 with the weights b, and this is version"
                             + " 1000000 of parent 999999");
         });
         assertThat(add(FORGED, "z").whyNot()).isPresent();
@@ -63,10 +63,10 @@ class ManifestChainTest {
         chain.settle();
         assertThat(add(1, "forged").versions()).containsKey(1L);
 
-        assertThat(add(1, "b").whyNot()).contains("version 1 has the weights forged on the chain, this one says b");
+        assertThat(add(1, "b").whyNot()).contains("version 1 has the weights forged on the chain, this record says b");
         assertThat(chain.add(delta(2, "c", "b"), "c").whyNot())
                 .contains(
-                        "version 2 is next, after version 1 with the weights forged, and this is version 2 of parent 1,"
+                        "version 2 is due, after version 1 with the weights forged, and this is version 2 of parent 1,"
                                 + " a delta against version 1 with the weights b");
     }
 
@@ -79,7 +79,7 @@ class ManifestChainTest {
 
         assertThat(batches.add(Link.ofBatch(2, 0), "c").whyNot())
                 .contains(
-                        "version 2 is next, after version 1 of batch 0, and this is version 2 of parent 1 and batch 0");
+                        "version 2 is due, after version 1 of batch 0, and this is version 2 of parent 1 and batch 0");
         assertThat(batches.add(Link.ofBatch(2, 1), "c").versions()).containsEntry(2L, "c");
     }
 

@@ -18,7 +18,6 @@ public sealed interface RunSource {
 
     String name();
 
-    /** Opens it anew. */
     OpenRun open();
 
     /** The training folder; empty if unknown. */

@@ -62,9 +62,9 @@ public final class ViewedRun implements AutoCloseable {
 
     private final RunSource source;
     private final Path indexes;
-    private final RunDoor door;
+    private final SharedRun shared;
     private final Events events = new Events();
-    private final Onlookers onlookers = new Onlookers(events, System::nanoTime);
+    private final ViewerActivity viewers = new ViewerActivity(events, System::nanoTime);
     private final Thread owner;
     private final CountDownLatch stopped = new CountDownLatch(1);
     /** Guarded by {@link #stopped}. */
@@ -83,7 +83,7 @@ public final class ViewedRun implements AutoCloseable {
     public ViewedRun(RunSource source, Path indexes) {
         this.source = source;
         this.indexes = indexes;
-        this.door = new RunDoor(source);
+        this.shared = new SharedRun(source);
         this.owner = new Thread(this::follow, "view-" + source.name());
         owner.setDaemon(true);
     }
@@ -99,7 +99,7 @@ public final class ViewedRun implements AutoCloseable {
 
     /** Marks a client: the index of a growing run is kept up while there is one. */
     void look() {
-        onlookers.ask();
+        viewers.seen();
     }
 
     public Events events() {
@@ -137,7 +137,6 @@ public final class ViewedRun implements AutoCloseable {
      * Tells pages that the run ended; waits a few seconds for the last step to be indexed and fetched.
      *
      * @param how such as "ended at step 40: the goal was reached"
-     * @param steps of the whole run
      */
     public void end(String how, long steps) {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(LAST_STEP_MS);
@@ -176,14 +175,14 @@ public final class ViewedRun implements AutoCloseable {
     }
 
     public <T> T ask(Function<OpenRun, T> question) {
-        return door.ask(question);
+        return shared.ask(question);
     }
 
     private void follow() {
         while (!isStopped(0)) {
             try {
                 growing = source.mayGrow();
-                door.ask(run -> {
+                shared.ask(run -> {
                     begin(run);
                     Optional<Tokenizer> tokenizer = RunTokenizer.of(
                             run.config(), run.connection(), why -> LOG.info("without its text: {}", why));
@@ -194,7 +193,7 @@ public final class ViewedRun implements AutoCloseable {
                 if (!growing) {
                     awaitGrowth();
                 }
-                while (!door.closeIfUnused() && !isStopped(LOOK_MS / 10)) {
+                while (!shared.closeIfUnused() && !isStopped(LOOK_MS / 10)) {
                     // requests until now get an answer of the old log, or none
                 }
             } catch (ConfigException
@@ -210,7 +209,7 @@ public final class ViewedRun implements AutoCloseable {
                 LOG.info("{} cannot be read now: {}", source.name(), e.toString());
                 problem = String.valueOf(e.getMessage());
                 events.tell("state", "{}");
-                door.closeIfUnused();
+                shared.closeIfUnused();
                 isStopped(LOOK_MS);
             }
         }
@@ -287,7 +286,7 @@ public final class ViewedRun implements AutoCloseable {
                 () -> feed(connection.topics(), runId, connection.registry(), tokenizer),
                 growing,
                 source::mayGrow,
-                onlookers::areThere)) {
+                viewers::isPresent)) {
             synchronized (stopped) {
                 reading = feed;
                 if (isStopped(0)) {
@@ -317,7 +316,7 @@ public final class ViewedRun implements AutoCloseable {
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
-        door.close();
+        shared.close();
         RunIndex opened = index;
         if (opened != null) {
             opened.close();
@@ -325,12 +324,12 @@ public final class ViewedRun implements AutoCloseable {
     }
 
     /** Opens a run on demand and closes it when unused. Thread-safe. */
-    static final class RunDoor implements AutoCloseable {
+    static final class SharedRun implements AutoCloseable {
         private final RunSource source;
         private @Nullable OpenRun open;
         private int users;
 
-        RunDoor(RunSource source) {
+        SharedRun(RunSource source) {
             this.source = source;
         }
 
@@ -699,27 +698,27 @@ public final class ViewedRun implements AutoCloseable {
         }
     }
 
-    /** Whether a client is connected or asked a moment ago; a run without one is not read. Thread-safe. */
-    static final class Onlookers {
+    /** True while a client listens, and for five seconds after a request. Thread-safe. */
+    static final class ViewerActivity {
         private static final long STAYS_NANOS = TimeUnit.SECONDS.toNanos(5);
 
         private final Events events;
         private final LongSupplier nanos;
-        private final AtomicLong asked;
+        private final AtomicLong lastRequest;
 
         /** @param nanos monotonic clock */
-        Onlookers(Events events, LongSupplier nanos) {
+        ViewerActivity(Events events, LongSupplier nanos) {
             this.events = events;
             this.nanos = nanos;
-            this.asked = new AtomicLong(nanos.getAsLong());
+            this.lastRequest = new AtomicLong(nanos.getAsLong());
         }
 
-        void ask() {
-            asked.set(nanos.getAsLong());
+        void seen() {
+            lastRequest.set(nanos.getAsLong());
         }
 
-        boolean areThere() {
-            return events.isWatched() || nanos.getAsLong() - asked.get() < STAYS_NANOS;
+        boolean isPresent() {
+            return events.isWatched() || nanos.getAsLong() - lastRequest.get() < STAYS_NANOS;
         }
     }
 
@@ -727,10 +726,7 @@ public final class ViewedRun implements AutoCloseable {
     public static final class Events {
         private final List<Consumer<Event>> listeners = new CopyOnWriteArrayList<>();
 
-        /**
-         * @param name {@code steps}, {@code index}, {@code state}, or finally {@code end}
-         * @param json on one line
-         */
+        /** @param name {@code steps}, {@code index}, {@code state}, or finally {@code end} */
         public record Event(String name, String json) {}
 
         public void add(Consumer<Event> listener) {
@@ -754,7 +750,6 @@ public final class ViewedRun implements AutoCloseable {
     /**
      * Progress of an index.
      *
-     * @param read indexed offsets
      * @param end existing offsets
      * @param isWhole everything seen by the last poll is indexed
      */

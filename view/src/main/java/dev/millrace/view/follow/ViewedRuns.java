@@ -121,7 +121,6 @@ public final class ViewedRuns implements AutoCloseable {
         return found;
     }
 
-    /** The run if it is open. */
     public Optional<ViewedRun> opened(String name) {
         Optional<ViewedRun> found;
         synchronized (open) {

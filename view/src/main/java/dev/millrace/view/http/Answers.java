@@ -421,7 +421,6 @@ public final class Answers {
         return json;
     }
 
-    /** A record by its position. */
     private static ObjectNode record(OpenRun run, String place) {
         ObjectNode json = JsonNodeFactory.instance.objectNode().put("place", place);
         Matcher matcher = PLACE.matcher(place);
@@ -431,7 +430,7 @@ public final class Answers {
         if (!matcher.matches()
                 || !types.containsKey(topic)
                         && !topic.equals(run.recorded().topics().deadLetters())) {
-            return json.put("problem", place + " is no place of a record of a run, such as rollouts-3@19");
+            return json.put("problem", place + " is not the position of a record, such as rollouts-3@19");
         }
         Optional<ConsumerRecord<byte[], byte[]>> found = RolloutTrace.fetch(
                 run, new TopicPartition(topic, Integer.parseInt(matcher.group(2))), Long.parseLong(matcher.group(3)));
@@ -605,7 +604,7 @@ public final class Answers {
     private static ObjectNode lags(LogConnection connection, Admin admin) throws InterruptedException {
         ObjectNode json = JsonNodeFactory.instance.objectNode();
         Map<String, String> groups = new LinkedHashMap<>();
-        for (String role : List.of("generator", "scorer", "topology", "learner")) {
+        for (String role : RunTopics.CONSUMERS) {
             groups.put(connection.group(role), role);
         }
         Optional<String> why = Optional.empty();
@@ -657,11 +656,7 @@ public final class Answers {
             String make() throws BadRequestException, InterruptedException;
         }
 
-        /**
-         * @param key run and question
-         * @param version of the inputs: the answer stays valid while it is equal; {@link #NO_VERSION} for none
-         * @param limitMs maximum age
-         */
+        /** @param version of the inputs: the answer stays valid while it is equal; {@link #NO_VERSION} for none */
         String get(String key, long version, long limitMs, Making making)
                 throws BadRequestException, InterruptedException {
             Kept last;

@@ -222,7 +222,7 @@ public final class CourseAnswer {
                     try {
                         course.rewards.put(Long.valueOf(fields[0]), Double.valueOf(fields[1]));
                     } catch (NumberFormatException | ArrayIndexOutOfBoundsException e) {
-                        throw new IOException("a line of " + file + " is no evaluation: '" + line + "'", e);
+                        throw new IOException("a line of " + file + " is not an evaluation: '" + line + "'", e);
                     }
                 }
             }

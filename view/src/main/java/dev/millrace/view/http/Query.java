@@ -31,7 +31,7 @@ final class Query {
     String required(String name) throws BadRequestException {
         Optional<String> value = text(name);
         if (value.isEmpty()) {
-            throw new BadRequestException("the address says no " + name);
+            throw new BadRequestException("missing query parameter " + name);
         }
         return value.get();
     }

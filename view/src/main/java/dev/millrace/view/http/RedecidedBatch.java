@@ -40,7 +40,6 @@ public final class RedecidedBatch {
     }
 
     /**
-     * @param offset of the batch's record
      * @param named one of {@link #names}, or keys of {@code algorithm} as YAML over the run's own
      * @throws ConfigException if it is neither, or conflicts with the run
      */

@@ -85,7 +85,6 @@ final class RolloutTrace implements AutoCloseable {
     /** An indexed position; -1 for none. */
     private record Place(int partition, long offset) {}
 
-    /** Indexed positions of a rollout's records. */
     private record Places(
             Place rollout, String group, int epoch, Place trajectory, long batch, int entry, Place outcome) {}
 

@@ -76,7 +76,6 @@ public final class RecordIndexer {
                 topics.deadLetters());
     }
 
-    /** Topics with records per rollout. */
     public static List<String> many(RunTopics topics) {
         return List.of(topics.batches(), topics.rollouts(), topics.outcomes(), topics.trajectories(), topics.prompts());
     }
@@ -627,7 +626,6 @@ public final class RecordIndexer {
             this.registry = registry;
         }
 
-        /** @param of returns the run id of a record */
         <T extends SpecificRecord> Optional<T> decoded(
                 ConsumerRecord<byte[], byte[]> record, Class<T> type, Function<T, String> of) {
             Deserializer<?> deserializer = deserializers.computeIfAbsent(

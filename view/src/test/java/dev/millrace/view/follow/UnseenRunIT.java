@@ -37,7 +37,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.CleanupMode;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A run that continues is read to its end without onlookers, and from there on only for them. */
+/** A run that continues is read to its end without viewers, and after that only while one is connected. */
 @Timeout(900)
 class UnseenRunIT {
     /** Requests of both readers together, in a time that suffices to find new records. */

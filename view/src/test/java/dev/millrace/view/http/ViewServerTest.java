@@ -175,7 +175,7 @@ class ViewServerTest {
             assertThat(record.at("/record/run_id").asText()).isEqualTo("recorded");
         }
         assertThat(json("record?place=passwords-0@1").path("problem").asText())
-                .contains("passwords-0@1 is no place of a record");
+                .contains("passwords-0@1 is not the position of a record");
         assertThat(get("api/runs/contract-3/rollout?id=0-99999%2F0").statusCode())
                 .isEqualTo(404);
     }
@@ -213,7 +213,7 @@ class ViewServerTest {
                     .isGreaterThanOrEqualTo(row.path(1).asLong());
         }
         assertThat(sections.at("/0/notes/1").asText()).startsWith("The longest hops of the critical path are ");
-        assertThat(sections.at("/1/notes/0").asText()).startsWith("What a step costs is not known");
+        assertThat(sections.at("/1/notes/0").asText()).startsWith("The cost of a step is unknown");
         assertThat(sections.at("/1/tables")).isEmpty();
     }
 

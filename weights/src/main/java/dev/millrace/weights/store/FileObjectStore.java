@@ -61,11 +61,7 @@ public final class FileObjectStore implements ObjectStore {
 
     @Override
     public URI put(String name, String sha256, List<ByteBuffer> content) throws IOException {
-        if (!NAME.matcher(name).matches()) {
-            throw new IllegalArgumentException(
-                    "an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
-        }
-        Path target = directory.resolve(name);
+        Path target = target(name);
         long bytes = content.stream().mapToLong(ByteBuffer::remaining).sum();
         if (Files.exists(target) && Files.size(target) == bytes && hash(target).equals(sha256)) {
             return target.toUri();
@@ -87,8 +83,8 @@ public final class FileObjectStore implements ObjectStore {
         String found = HexFormat.of().formatHex(digest.digest());
         if (!found.equals(sha256)) {
             Files.delete(partial);
-            throw new IOException(name + " was to have the SHA-256 " + sha256 + ", but its content has " + found
-                    + ": it was changed while it was written");
+            throw new IOException(name + " should have the SHA-256 " + sha256 + ", but its content has " + found
+                    + ": it changed while it was written");
         }
         Files.move(partial, target, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
         force(Objects.requireNonNull(target.getParent(), "a name below the directory has a parent"));
@@ -124,8 +120,8 @@ public final class FileObjectStore implements ObjectStore {
         Path path = path(uri);
         Path real = path.toRealPath();
         if (!real.startsWith(directory.toRealPath()) || !Files.isRegularFile(real)) {
-            throw new IllegalArgumentException(uri + " leads to " + real + ", which is no file of the store "
-                    + directory.toUri() + "; no link may lead out of it");
+            throw new IllegalArgumentException(uri + " links to " + real + ", outside the store " + directory.toUri()
+                    + "; links must stay inside it");
         }
         return Files.newInputStream(real);
     }
@@ -146,6 +142,19 @@ public final class FileObjectStore implements ObjectStore {
         } catch (NoSuchFileException e) {
             return List.of();
         }
+    }
+
+    @Override
+    public URI uriOf(String name) {
+        return target(name).toUri();
+    }
+
+    private Path target(String name) {
+        if (!NAME.matcher(name).matches()) {
+            throw new IllegalArgumentException(
+                    "an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
+        }
+        return directory.resolve(name);
     }
 
     @Override

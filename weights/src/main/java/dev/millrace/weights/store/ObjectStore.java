@@ -49,6 +49,9 @@ public interface ObjectStore {
     /** The objects whose names begin with {@code prefix} and a slash, unfinished ones included, in no order. */
     List<URI> list(String prefix) throws IOException;
 
+    /** The URI of the object that {@link #put} stores, or would store, under the name. */
+    URI uriOf(String name);
+
     /** The name under which the object was put. */
     String nameOf(URI uri);
 

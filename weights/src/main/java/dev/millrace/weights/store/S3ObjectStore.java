@@ -138,8 +138,8 @@ final class S3ObjectStore implements ObjectStore {
     private static void requireHash(String key, String sha256, MessageDigest digest) throws IOException {
         String found = HexFormat.of().formatHex(digest.digest());
         if (!found.equals(sha256)) {
-            throw new IOException(key + " was to have the SHA-256 " + sha256 + ", but its content has " + found
-                    + ": it was changed while it was written");
+            throw new IOException(key + " should have the SHA-256 " + sha256 + ", but its content has " + found
+                    + ": it changed while it was written");
         }
     }
 
@@ -216,6 +216,11 @@ final class S3ObjectStore implements ObjectStore {
         } catch (SdkException e) {
             throw failed("listed below " + keys, e);
         }
+    }
+
+    @Override
+    public URI uriOf(String name) {
+        return uri(prefix + requireName(name));
     }
 
     @Override

@@ -59,7 +59,7 @@ class FileObjectStoreTest {
     void shouldPutNothingInPlaceWhenTheContentIsNotWhatItClaims() throws IOException {
         assertThatThrownBy(() -> store.put("a", "0".repeat(64), content()))
                 .isInstanceOf(IOException.class)
-                .hasMessageStartingWith("a was to have the SHA-256 0000")
+                .hasMessageStartingWith("a should have the SHA-256 0000")
                 .hasMessageContaining("but its content has " + SHA);
         try (Stream<Path> left = Files.list(directory.resolve("store"))) {
             assertThat(left).isEmpty();
@@ -110,7 +110,7 @@ class FileObjectStoreTest {
         for (Path path : List.of(out, endless, folder)) {
             assertThatIllegalArgumentException()
                     .isThrownBy(() -> store.get(path.toUri()))
-                    .withMessageContaining("which is no file of the store");
+                    .withMessageContaining("outside the store");
         }
         URI uri = store.put("a", SHA, content());
         Files.createSymbolicLink(objects.resolve("b"), Path.of(uri));

@@ -126,7 +126,7 @@ class S3ObjectStoreTest {
             S3ObjectStore store = store(partBytes);
             assertThatThrownBy(() -> store.put("a", "0".repeat(64), content()))
                     .isInstanceOf(IOException.class)
-                    .hasMessageContaining("was to have the SHA-256 0000")
+                    .hasMessageContaining("should have the SHA-256 0000")
                     .hasMessageContaining(SHA);
             assertThatThrownBy(() -> store.get(URI.create("s3://weights/" + prefix + "/a")))
                     .isInstanceOf(NoSuchFileException.class);

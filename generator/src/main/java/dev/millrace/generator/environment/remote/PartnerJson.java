@@ -50,14 +50,14 @@ final class PartnerJson {
         return object().put("state", state);
     }
 
-    /** @throws PartnerException if it is no JSON object, or says what went wrong */
+    /** @throws PartnerException if it is not a JSON object, or says what went wrong */
     static ObjectNode parsed(byte[] answer, String who) {
         JsonNode read;
         try {
             read = JSON.readTree(answer);
         } catch (IOException e) {
             String why = e instanceof JsonProcessingException json ? json.getOriginalMessage() : e.getMessage();
-            throw new PartnerException(who + " answered with what is no JSON: " + why + ": " + shown(answer), e);
+            throw new PartnerException(who + " answered with invalid JSON: " + why + ": " + shown(answer), e);
         }
         if (!(read instanceof ObjectNode object)) {
             throw new PartnerException(who + " must answer with a JSON object: " + shown(answer));
@@ -91,7 +91,7 @@ final class PartnerJson {
 
     static double number(JsonNode value, String name, String who) {
         if (!value.isNumber() || !Double.isFinite(value.doubleValue())) {
-            throw new PartnerException(who + " answered with no finite number as " + name + ": "
+            throw new PartnerException(who + " answered without a finite number as " + name + ": "
                     + (value.isMissingNode() ? "there is none" : clipped(value.toString())));
         }
         return value.doubleValue();
@@ -105,7 +105,7 @@ final class PartnerJson {
         }
         if (!value.isObject()) {
             throw new PartnerException(
-                    who + " answered with no numbers by name as " + name + ": " + clipped(value.toString()));
+                    who + " answered without numbers by name as " + name + ": " + clipped(value.toString()));
         }
         value.properties()
                 .forEach(each -> numbers.put(each.getKey(), number(each.getValue(), name + "." + each.getKey(), who)));
@@ -120,7 +120,7 @@ final class PartnerJson {
         }
         if (!value.isArray()) {
             throw new PartnerException(
-                    who + " answered with no list of numbers as " + name + ": " + clipped(value.toString()));
+                    who + " answered without a list of numbers as " + name + ": " + clipped(value.toString()));
         }
         value.forEach(each -> numbers.add(number(each, name + "[" + numbers.size() + "]", who)));
         return numbers;

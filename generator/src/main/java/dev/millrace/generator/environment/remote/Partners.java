@@ -48,7 +48,6 @@ final class Partners {
 
     private Partners() {}
 
-    /** The client of a place, over HTTP or a command. */
     static Partner of(RemotePlace place) {
         return ASKED.computeIfAbsent(
                 place,
@@ -81,7 +80,7 @@ final class Partners {
         boolean namesRollout = isSame("rollout_id", answer, question, who);
         if (isNeeded && !namesId && !namesRollout) {
             throw new PartnerException(
-                    who + " answered without the question's id, so it may have answered another one; put \"id\": "
+                    who + " answered without the request's id, so it may have answered another one; put \"id\": "
                             + question.path("id") + " into the answer");
         }
     }
@@ -93,7 +92,7 @@ final class Partners {
         }
         if (!said.equals(question.path(key))) {
             throw new PartnerException(
-                    who + " answered another question: " + key + " is " + said + ", asked was " + question.path(key));
+                    who + " answered another request: " + key + " is " + said + ", asked was " + question.path(key));
         }
         return true;
     }
@@ -258,7 +257,7 @@ final class Partners {
             private void again(String why, @Nullable Throwable cause) {
                 awaySince = 0;
                 if (++attempts >= place.limits().attempts() || question.ends()) {
-                    fail(why + (attempts == 1 ? "" : ", and was asked " + attempts + " times (attempts)"), cause);
+                    fail(why + (attempts == 1 ? "" : ", after " + attempts + " attempts (attempts)"), cause);
                 } else {
                     pause();
                 }
@@ -552,9 +551,7 @@ final class Partners {
                     forget(asked.question);
                     asked.answer.completeExceptionally(new PartnerException(
                             place.shown() + " gives no answer: " + why
-                                    + (asked.attempts > 1
-                                            ? ", and was asked " + asked.attempts + " times (attempts)"
-                                            : ""),
+                                    + (asked.attempts > 1 ? ", after " + asked.attempts + " attempts (attempts)" : ""),
                             cause));
                     return;
                 }
@@ -673,7 +670,6 @@ final class Partners {
             /**
              * Sends a question and waits for the answer.
              *
-             * @param longest answer, in bytes
              * @throws IOException with a clause that says why there is no answer; the process is ended
              */
             byte[] exchange(byte[] question, int limitMs, int longest) throws IOException {
@@ -689,7 +685,7 @@ final class Partners {
                 boolean isOverdue = false;
                 try {
                     if (answers.available() > 0) {
-                        throw new IOException("it wrote a line that nobody asked for");
+                        throw new IOException("it wrote a line without a request");
                     }
                     write(question);
                     byte[] answer = line(longest);
@@ -750,9 +746,7 @@ final class Partners {
                             ? "it ended with status " + process.exitValue()
                             : "it closed its output";
                     listener.join(END_LIMIT_MS); // what it complained of last
-                    return lastComplaint.isEmpty()
-                            ? status
-                            : status + "; the last that it complained: " + lastComplaint;
+                    return lastComplaint.isEmpty() ? status : status + "; its last error output: " + lastComplaint;
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                     return "it ended";

@@ -57,7 +57,7 @@ public record RemoteEnvironment(
         }
         if (frame.indexOf(TEXT) < 0 || frame.indexOf(TEXT) != frame.lastIndexOf(TEXT)) {
             throw new IllegalArgumentException(
-                    "frame must hold " + TEXT + " once, in whose place the environment's text stands: '" + frame + "'");
+                    "frame must hold " + TEXT + " once, the placeholder of the environment's text: '" + frame + "'");
         }
         if (protocol == null) {
             throw new IllegalArgumentException("protocol must be millrace or openenv: null");
@@ -67,7 +67,7 @@ public record RemoteEnvironment(
         if (protocol == EnvironmentProtocol.OPENENV) {
             if (!command.isEmpty()) {
                 throw new IllegalArgumentException("command is '" + command
-                        + "', and OpenEnv is spoken over a WebSocket; give its url, or set protocol to millrace");
+                        + "', and OpenEnv needs a WebSocket; give its url, or set protocol to millrace");
             }
             if (actionField.isBlank()) {
                 throw new IllegalArgumentException(
@@ -132,7 +132,7 @@ public record RemoteEnvironment(
 
     @Override
     public Episode begin(String state) {
-        throw new IllegalStateException("it is played in a vocabulary, and was given none");
+        throw new IllegalStateException("it needs a vocabulary, and was given none");
     }
 
     /** A remote environment in a run's vocabulary. Thread-safe; asks nobody before its first episode is played. */

@@ -168,8 +168,8 @@ final class RemoteEpisode implements Episode {
     @Override
     public VerifiedReward verify(Transcript response) {
         if (!isBegun) {
-            throw new IllegalStateException("the environment " + settings.name()
-                    + " did not play this response, so it cannot say what it is worth");
+            throw new IllegalStateException(
+                    "the environment " + settings.name() + " did not play this response, so it cannot reward it");
         }
         return new VerifiedReward(sum, components).withTurnRewards(perTurn(response));
     }
@@ -250,7 +250,6 @@ final class RemoteEpisode implements Episode {
      * @param tokens for the policy instead of a text; null for none
      * @param reward of this turn; in a state, of the episode so far
      * @param hasReward whether it has a reward
-     * @param components of the reward, by name
      * @param done whether the episode is over
      */
     record EpisodeAnswer(
@@ -274,19 +273,19 @@ final class RemoteEpisode implements Episode {
             JsonNode counted = answer.path("step");
             if (!counted.isIntegralNumber()) {
                 throw new PartnerException(
-                        who + " must say in \"step\" how many turns the episode has, so that none is taken" + " twice: "
+                        who + " must say in \"step\" the number of turns of the episode, so that none is taken twice: "
                                 + (counted.isMissingNode() ? "there is none" : counted));
             }
             if (counted.asLong() != step) {
-                throw new PartnerException(who + " has taken " + counted + " turns of an episode that has " + step
-                        + "; a turn that is asked again must be answered as before, and taken once");
+                throw new PartnerException(who + " has taken " + counted + " turns of an episode with " + step
+                        + "; a repeated turn must get the same answer and be taken once");
             }
             JsonNode text = answer.path("text");
             JsonNode tokens = answer.path("tokens");
             boolean hasText = PartnerJson.isThere(text);
             boolean hasTokens = PartnerJson.isThere(tokens);
             if (hasText && !text.isTextual()) {
-                throw new PartnerException(who + " answered with no text as text: " + text.getNodeType());
+                throw new PartnerException(who + " answered without a string as text: " + text.getNodeType());
             }
             if (hasText && hasTokens) {
                 throw new PartnerException(who + " answered with text and tokens; give one of them");
@@ -468,7 +467,6 @@ final class RemoteEpisode implements Episode {
             return field.isTextual() ? field.asText() : field.toString();
         }
 
-        /** The connection of one episode. */
         private final class Session implements WebSocket.Listener {
             final CompletableFuture<ObjectNode> begun = new CompletableFuture<>();
             private final ObjectNode reset;
@@ -602,7 +600,7 @@ final class RemoteEpisode implements Episode {
                     pending = null;
                 }
                 if (waited == null) {
-                    lost("it said something that nobody asked for", null);
+                    lost("it sent a message without a request", null);
                     return;
                 }
                 try {

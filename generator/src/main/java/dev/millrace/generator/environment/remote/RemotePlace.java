@@ -40,21 +40,20 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
     /**
      * Checks the settings.
      *
-     * @param schemes of a URL
      * @throws IllegalArgumentException beginning with the key
      */
     RemotePlace check(String... schemes) {
         if (!url.isEmpty() && !command.isEmpty()) {
             throw new IllegalArgumentException(
-                    "url and command both say whom to ask, " + url + " and '" + command + "'; give one of them");
+                    "url and command exclude each other: " + url + " and '" + command + "'; give one of them");
         }
         if (!url.isEmpty()) {
             checkUrl(schemes);
         }
         if (!tokenVariable.isEmpty() && !command.isEmpty()) {
             throw new IllegalArgumentException(
-                    "token_variable is for a url, and a command sees the variables of the environment by itself: "
-                            + tokenVariable + "; leave it out");
+                    "token_variable is for a url, and a command inherits the environment variables: " + tokenVariable
+                            + "; leave it out");
         }
         limits.check();
         return this;
@@ -77,8 +76,8 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
         }
         if (uri.getUserInfo() != null) {
             throw new IllegalArgumentException(
-                    "url must hold no user and no password, which would be written down; put a token into a variable"
-                            + " of the environment and name that in token_variable");
+                    "url must hold no user and no password, which would be recorded; put a token into an"
+                            + " environment variable and name it in token_variable");
         }
     }
 
@@ -96,8 +95,8 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
     void requireGiven(String key) {
         if (!isGiven()) {
             throw new IllegalArgumentException(key
-                    + " is remote, and nothing tells this process whom to ask (a run does not"
-                    + " record addresses and commands); give --set " + key + ".url=http://HOST:PORT/ or --set " + key
+                    + " is remote and has no address (a run does not record addresses and commands); give"
+                    + " --set " + key + ".url=http://HOST:PORT/ or --set " + key
                     + ".command='python3 FILE.py'");
         }
         authorization(System.getenv());
@@ -111,8 +110,8 @@ record RemotePlace(String url, String command, String tokenVariable, Limits limi
         String token = environment.getOrDefault(tokenVariable, "");
         if (token.isBlank() || token.chars().anyMatch(c -> c <= ' ' || c > '~')) {
             throw new IllegalArgumentException("token_variable is " + tokenVariable
-                    + ", and that variable of the environment holds "
-                    + (token.isBlank() ? "nothing" : "what no header may hold") + "; set it before the start");
+                    + ", and that environment variable holds "
+                    + (token.isBlank() ? "nothing" : "characters that no header allows") + "; set it before the start");
         }
         return "Bearer " + token;
     }

@@ -11,7 +11,6 @@ import org.apache.commons.codec.digest.DigestUtils;
 /**
  * Question to a verifier about one rollout, the same when sampled and when replayed.
  *
- * @param rolloutId of the rollout
  * @param texts empty without the vocabulary
  * @param metadata the state of the request: the row of data without its prompt; empty where it is not known
  * @param finishReason of a recorded rollout
@@ -53,7 +52,6 @@ public record VerdictQuestion(
                 finished.verified().reward());
     }
 
-    /** The form that is sent. */
     public ObjectNode body() {
         ObjectNode body = PartnerJson.object()
                 .put("protocol", PROTOCOL)

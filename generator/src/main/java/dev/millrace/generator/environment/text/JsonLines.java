@@ -125,17 +125,16 @@ public record JsonLines(String file) implements DatasetSettings {
 
         private static byte[] bytes(Path file) throws IOException {
             if (Files.exists(file) && !Files.isRegularFile(file)) {
-                throw new IllegalArgumentException(file
-                        + " is no regular file but a folder, a pipe or a device, and data is read again on every start;"
-                        + " write it to a file");
+                throw new IllegalArgumentException(
+                        file + " is a folder, a pipe or a device, and data is read on every start; write it to a file");
             }
             long size = Files.size(file);
             long room = Runtime.getRuntime().maxMemory() / HEAP_BYTES_PER_BYTE;
             if (size > room) {
                 throw new IllegalArgumentException(
-                        file + " has " + size + " bytes; all rows are held in memory, and Java's "
-                                + Runtime.getRuntime().maxMemory() + " bytes have room for a file of " + room
-                                + "; give Java more (MILLRACE_OPTS=-Xmx8g), or fewer rows");
+                        file + " has " + size + " bytes; all rows are held in memory, and the heap's "
+                                + Runtime.getRuntime().maxMemory() + " bytes fit a file of " + room
+                                + "; raise it (MILLRACE_OPTS=-Xmx8g), or give fewer rows");
             }
             return Files.readAllBytes(file);
         }
@@ -145,7 +144,7 @@ public record JsonLines(String file) implements DatasetSettings {
             try {
                 JsonNode read = JSON.readTree(line);
                 if (!(read instanceof ObjectNode object)) {
-                    throw new IllegalArgumentException(place + " is no JSON object" + ONE_A_LINE);
+                    throw new IllegalArgumentException(place + " is not a JSON object" + ONE_A_LINE);
                 }
                 row = object;
             } catch (JsonProcessingException e) {
@@ -156,8 +155,7 @@ public record JsonLines(String file) implements DatasetSettings {
             }
             if (HALF_CHARACTER.matcher(row.toString()).find()) {
                 throw new IllegalArgumentException(
-                        place
-                                + " has half a character (\\ud800 to \\udfff without the other half), which no tokenizer can read; mend the text");
+                        place + " has an unpaired surrogate (\\ud800 to \\udfff); fix the text");
             }
             JsonNode messages = row.remove("messages");
             JsonNode prompt = row.remove("prompt");

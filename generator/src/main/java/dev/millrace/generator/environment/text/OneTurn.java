@@ -18,6 +18,6 @@ public record OneTurn() implements Environment {
 
     @Override
     public Episode begin(String state) {
-        throw new IllegalArgumentException("one_turn is played by the task text alone; leave it out of environments");
+        throw new IllegalArgumentException("one_turn works only with the task text; leave it out of environments");
     }
 }

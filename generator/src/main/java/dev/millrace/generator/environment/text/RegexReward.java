@@ -101,12 +101,11 @@ public record RegexReward(String pattern, int count) implements RewardFunction {
             return text;
         }
 
-        /** The limit was reached. */
         static final class TooManyReadsException extends RuntimeException {
             private static final long serialVersionUID = 1;
 
             TooManyReadsException() {
-                super("a pattern reads a text too often", null, false, false);
+                super("a pattern backtracks too often", null, false, false);
             }
         }
     }

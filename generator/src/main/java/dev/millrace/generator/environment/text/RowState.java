@@ -19,7 +19,7 @@ final class RowState {
 
     private RowState() {}
 
-    /** @throws IllegalArgumentException if it is no JSON object */
+    /** @throws IllegalArgumentException if it is not a JSON object */
     static ObjectNode parse(String state) {
         try {
             if (JSON.readTree(state) instanceof ObjectNode row) {

@@ -17,11 +17,7 @@ final class Rows implements Dataset {
     private final boolean held;
     private volatile int @Nullable [] indices;
 
-    /**
-     * @param total rows of the data
-     * @param heldOut how many of them are held out
-     * @param held which side this is
-     */
+    /** @param heldOut how many of them are held out */
     Rows(Dataset data, long seed, int total, int heldOut, boolean held) {
         this.data = data;
         this.seed = seed;

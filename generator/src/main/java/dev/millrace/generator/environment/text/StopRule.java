@@ -14,11 +14,6 @@ public final class StopRule {
     private final int looksBack;
     private final Tokenizer tokenizer;
 
-    /**
-     * @param tokens that end it
-     * @param texts that end it
-     * @param tokenizer of the text
-     */
     public StopRule(int[] tokens, List<String> texts, Tokenizer tokenizer) {
         this.tokens = tokens.clone();
         this.texts = List.copyOf(texts);
@@ -34,7 +29,6 @@ public final class StopRule {
         return endsWith(response.token(response.length() - 1)) || !texts.isEmpty() && hasStopText(response);
     }
 
-    /** Whether a token ends it. */
     public boolean endsWith(int token) {
         for (int stop : tokens) {
             if (token == stop) {

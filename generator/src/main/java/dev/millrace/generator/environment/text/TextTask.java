@@ -57,9 +57,7 @@ public record TextTask(
         }
         if (!stop.isEmpty() && !(environment instanceof OneTurn)) {
             throw new IllegalArgumentException(
-                    "stop ends responses of one turn, and environment.kind is another than one_turn,"
-                            + " which ends them itself; leave stop out, or set environment.stop: "
-                            + stop);
+                    "stop applies to environment.kind=one_turn only; leave stop out, or set environment.stop: " + stop);
         }
         if (responseTokens < 1) {
             throw new IllegalArgumentException("response_tokens must be at least 1: " + responseTokens);
@@ -207,7 +205,7 @@ public record TextTask(
                 if (length > room) {
                     throw new IllegalArgumentException("the prompt has " + length
                             + " tokens, and a response (task.response_tokens) leaves the model room for " + room
-                            + "; nothing is cut, so shorten the prompt or leave it out");
+                            + "; prompts are not truncated, so shorten the prompt or leave it out");
                 }
                 longest = Math.max(longest, length);
             } catch (IllegalArgumentException e) {
@@ -223,7 +221,7 @@ public record TextTask(
         if (prompt.length() > most) {
             throw new IllegalArgumentException("the prompt has " + prompt.length() + " characters, and the " + room
                     + " tokens that a response (task.response_tokens) leaves have at most "
-                    + most + "; nothing is cut, so shorten the prompt or leave it out");
+                    + most + "; prompts are not truncated, so shorten the prompt or leave it out");
         }
     }
 
@@ -282,7 +280,6 @@ public record TextTask(
             }
         }
 
-        /** None. */
         public static HeldOutRows defaults() {
             return new HeldOutRows(JsonLines.defaults(), 0, 0);
         }
@@ -291,7 +288,6 @@ public record TextTask(
             return !data.equals(JsonLines.defaults());
         }
 
-        /** Whether they are data of their own. */
         boolean isOwnData() {
             return isGiven(data);
         }
@@ -308,7 +304,7 @@ public record TextTask(
             int held = (int) Math.max(1, Math.round(share * rows));
             if (held >= rows) {
                 throw new IllegalArgumentException("share of " + share + " holds out " + held + " of " + rows
-                        + " rows, and none is left to train on; give more rows, or a smaller share");
+                        + " rows, so none is left to train on; give more rows, or a smaller share");
             }
             return held;
         }
@@ -336,9 +332,9 @@ public record TextTask(
             Dataset found = settings.open();
             if (!found.hash().equals(sha256)) {
                 throw new IllegalArgumentException(
-                        key + ": the rows of " + settings + " are others than those the run began with (sha-256 "
+                        key + ": the rows of " + settings + " differ from those the run started with (sha-256 "
                                 + found.hash() + ", then " + sha256
-                                + "); put these back, or name the new ones under another file name: --set " + key
+                                + "); restore these, or name the new ones under another file name: --set " + key
                                 + ".file=FILE");
             }
             return found;
@@ -382,14 +378,14 @@ public record TextTask(
             Tokenizer found = settings.open();
             if (!found.hash().equals(files.tokenizerSha256())) {
                 throw new IllegalArgumentException("task.tokenizer: " + settings
-                        + " is another tokenizer than the one the run began with (sha-256 " + found.hash() + ", then "
+                        + " is not the run's tokenizer (sha-256 " + found.hash() + ", then "
                         + files.tokenizerSha256()
-                        + "); its tokens would mean other texts, so put that one back, name the copy in the run's folder"
-                        + " (--set task.tokenizer.directory=RUN/tokenizer), or begin another run");
+                        + "); its tokens would decode to other texts, so restore that one, name the copy in the run's folder"
+                        + " (--set task.tokenizer.directory=RUN/tokenizer), or start another run");
             }
             if (!found.chatHash().equals(files.chatSha256())) {
                 throw new IllegalArgumentException("task.tokenizer: " + settings
-                        + " has another chat template, special tokens or date than the run began with; put those back, or name"
+                        + " has another chat template, special tokens or date than the run's; restore those, or name"
                         + " the copy in the run's folder (--set task.tokenizer.directory=RUN/tokenizer)");
             }
             return found;

@@ -53,9 +53,9 @@ class OpenEnvTest {
                 "{\"type\": \"error\", \"data\": {\"message\": \"boom\", \"code\": \"EXECUTION_ERROR\"}} | says: boom (EXECUTION_ERROR)",
                 "{\"type\": \"state\", \"data\": {}}                                                    | must answer with {\"type\": \"observation\"",
                 "{\"type\": \"observation\", \"data\": {\"observation\": {\"other\": 1}}}                | without echo (observation_field)",
-                "{\"type\": \"observation\", \"data\": {\"observation\": {\"echo\": \"\"}, \"reward\": \"1\"}} | no finite number as reward",
+                "{\"type\": \"observation\", \"data\": {\"observation\": {\"echo\": \"\"}, \"reward\": \"1\"}} | without a finite number as reward",
                 "{\"type\": \"observation\", \"data\": {\"observation\": {\"echo\": \"\"}, \"done\": 1}} | true or false as done: 1",
-                "oops                                                                                   | what is no JSON",
+                "oops                                                                                   | invalid JSON",
                 "close                                                                                  | gives no answer",
             })
     void shouldFailTheEpisodeWhoseServerAnswersGarbageOrGoesAway(String answer, String why) throws Exception {

@@ -101,8 +101,8 @@ class RemoteEnvironmentTest {
             PlayedResponse response = new PlayedResponse(episode(url(server.url(), PATIENT_MS, 3)));
             assertThatThrownBy(() -> response.writes(4, SEVEN))
                     .hasMessage(server.url()
-                            + " has taken 2 turns of an episode that has 1; a turn that is asked again must"
-                            + " be answered as before, and taken once");
+                            + " has taken 2 turns of an episode with 1; a repeated turn must get the same answer"
+                            + " and be taken once");
         }
     }
 
@@ -110,17 +110,17 @@ class RemoteEnvironmentTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "oops                                           | what is no JSON",
-                "{}                                             | must say in \"step\" how many turns",
-                "{\"step\": 3}                                  | has taken 3 turns of an episode that has 1",
-                "{\"step\": 1, \"text\": 5}                     | no text as text: NUMBER",
+                "oops                                           | invalid JSON",
+                "{}                                             | must say in \"step\" the number of turns",
+                "{\"step\": 3}                                  | has taken 3 turns of an episode with 1",
+                "{\"step\": 1, \"text\": 5}                     | without a string as text: NUMBER",
                 "{\"step\": 1, \"text\": \"a\"}                 | no symbol begins at character 0",
                 "{\"step\": 1, \"text\": \"1\", \"tokens\": [1]}| text and tokens; give one of them",
                 "{\"step\": 1, \"tokens\": \"1\"}               | a list of token ids as tokens: STRING",
                 "{\"step\": 1, \"tokens\": [1.5]}               | no token id as tokens[0]: 1.5",
                 "{\"step\": 1, \"done\": \"yes\"}               | true or false as done: \"yes\"",
-                "{\"step\": 1, \"reward\": NaN}                 | what is no JSON",
-                "{\"step\": 1, \"reward\": \"1\"}               | no finite number as reward: \"1\"",
+                "{\"step\": 1, \"reward\": NaN}                 | invalid JSON",
+                "{\"step\": 1, \"reward\": \"1\"}               | without a finite number as reward: \"1\"",
                 "{\"step\": 1, \"observation\": \"1\"}          | unknown field observation",
                 "{\"error\": \"the sandbox is gone\"}           | says: the sandbox is gone",
             })
@@ -182,11 +182,11 @@ class RemoteEnvironmentTest {
         assertThatThrownBy(() -> settings(d -> d.name("Game")))
                 .hasMessage("name must be lower-case letters, digits and '-': 'Game'");
         assertThatThrownBy(() -> settings(d -> d.frame("none")))
-                .hasMessage("frame must hold {text} once, in whose place the environment's text stands: 'none'");
+                .hasMessage("frame must hold {text} once, the placeholder of the environment's text: 'none'");
         assertThatThrownBy(() -> settings(d -> d.openEnv("http://a/ws", "")))
                 .hasMessage("url must begin with ws:// or wss:// and a host: 'http://a/ws'");
         assertThatThrownBy(() -> settings(d -> d.openEnv("", "python3 a.py")))
-                .hasMessageStartingWith("command is 'python3 a.py', and OpenEnv is spoken over a WebSocket");
+                .hasMessageStartingWith("command is 'python3 a.py', and OpenEnv needs a WebSocket");
         assertThatThrownBy(() -> RemoteEnvironment.defaults().requireGiven("task.environment"))
                 .hasMessageContaining("give --set task.environment.url=http://HOST:PORT/");
     }

@@ -71,21 +71,21 @@ class RemoteRewardTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "{\"reward\": NaN}                          | what is no JSON",
-                "{\"reward\": 1e999}                        | no finite number as reward",
-                "{}                                         | no finite number as reward: there is none",
-                "{\"reward\": \"1\"}                        | no finite number as reward: \"1\"",
-                "{\"reward\": null}                         | no finite number as reward: null",
-                "{\"reward\": true}                         | no finite number as reward: true",
-                "{\"reward\": 1, \"reward\": 2}             | what is no JSON",
+                "{\"reward\": NaN}                          | invalid JSON",
+                "{\"reward\": 1e999}                        | without a finite number as reward",
+                "{}                                         | without a finite number as reward: there is none",
+                "{\"reward\": \"1\"}                        | without a finite number as reward: \"1\"",
+                "{\"reward\": null}                         | without a finite number as reward: null",
+                "{\"reward\": true}                         | without a finite number as reward: true",
+                "{\"reward\": 1, \"reward\": 2}             | invalid JSON",
                 "{\"reward\": 1, \"rewards\": 2}            | unknown field rewards",
-                "{\"reward\": 1} {\"reward\": 2}            | what is no JSON",
+                "{\"reward\": 1} {\"reward\": 2}            | invalid JSON",
                 "[1]                                        | must answer with a JSON object",
-                "oops                                       | what is no JSON",
-                "{\"reward\": 1, \"reward_components\": [1]}| no numbers by name as reward_components",
-                "{\"reward\": 1, \"reward_components\": {\"a\": \"b\"}}| no finite number as reward_components.a",
-                "{\"reward\": 1, \"turn_rewards\": [null]}  | no finite number as turn_rewards[0]",
-                "{\"id\": \"another\", \"reward\": 1}       | answered another question: id is",
+                "oops                                       | invalid JSON",
+                "{\"reward\": 1, \"reward_components\": [1]}| without numbers by name as reward_components",
+                "{\"reward\": 1, \"reward_components\": {\"a\": \"b\"}}| without a finite number as reward_components.a",
+                "{\"reward\": 1, \"turn_rewards\": [null]}  | without a finite number as turn_rewards[0]",
+                "{\"id\": \"another\", \"reward\": 1}       | answered another request: id is",
                 "{\"error\": \"no sandbox is free\"}        | says: no sandbox is free",
             })
     void shouldRefuseAnAnswerThatIsNoReward(String answer, String why) {
@@ -112,9 +112,9 @@ class RemoteRewardTest {
         }
         try (AnsweringServer server = new AnsweringServer(question -> new Said(500, "a trace\nof it"))) {
             assertThatThrownBy(() -> over(server, PATIENT_MS, 2).reward(response("g/0", "", 4)))
-                    .hasMessage(
-                            server.url()
-                                    + " gives no answer: it answered with status 500: a trace of it, and was asked 2 times (attempts)");
+                    .hasMessage(server.url()
+                            + " gives no answer: it answered with status 500: a trace of it, after 2"
+                            + " attempts (attempts)");
         }
         try (AnsweringServer server = new AnsweringServer(question -> new Said(404, "no such page"))) {
             assertThatThrownBy(() -> over(server, PATIENT_MS, 5).reward(response("g/0", "", 4)))
@@ -198,8 +198,8 @@ class RemoteRewardTest {
         assertThat(Files.readAllLines(lives)).hasSizeGreaterThanOrEqualTo(3);
         assertThatThrownBy(() -> command("read line; echo no module named x >&2; exit 3", PATIENT_MS, 2)
                         .reward(response("g/0", "", 4)))
-                .hasMessageContaining("gives no answer: it ended with status 3; the last that it complained: no module"
-                        + " named x, and was asked 2 times (attempts)");
+                .hasMessageContaining("gives no answer: it ended with status 3; its last error output: no module"
+                        + " named x, after 2 attempts (attempts)");
     }
 
     @Test
@@ -209,10 +209,10 @@ class RemoteRewardTest {
                         "it has not answered within 100 ms (timeout_ms); it must write one line for each");
         assertThatThrownBy(() -> command("while read l; do echo '{\"id\":\"x\",\"reward\":1}'; done", PATIENT_MS, 1)
                         .reward(response("g/0", "", 4)))
-                .hasMessageContaining("answered another question: id is \"x\"");
+                .hasMessageContaining("answered another request: id is \"x\"");
         assertThatThrownBy(() -> command("while read l; do echo '{\"reward\":1}'; done", PATIENT_MS, 1)
                         .reward(response("g/0", "", 4)))
-                .hasMessageContaining("answered without the question's id");
+                .hasMessageContaining("answered without the request's id");
         assertThatThrownBy(() ->
                         command("read l; yes | tr -d '\\n'", PATIENT_MS, 1).reward(response("g/0", "", 4)))
                 .hasMessageContaining("longer than 4096 bytes (answer_bytes)");
@@ -223,7 +223,7 @@ class RemoteRewardTest {
     @Test
     void shouldRefuseSettingsThatContradictOrNameNobody() {
         assertThatThrownBy(() -> new RemoteReward("http://a/", "b", "", 1, 1, 0, 1, 64))
-                .hasMessageStartingWith("url and command both say whom to ask");
+                .hasMessageStartingWith("url and command exclude each other");
         assertThatThrownBy(() -> new RemoteReward("ftp://a/", "", "", 1, 1, 0, 1, 64))
                 .hasMessage("url must begin with http:// or https:// and a host: 'ftp://a/'");
         assertThatThrownBy(() -> new RemoteReward("http://u:p@a/", "", "", 1, 1, 0, 1, 64))
@@ -233,10 +233,10 @@ class RemoteRewardTest {
         assertThatThrownBy(() -> new RemoteReward("", "a", "", 0, 1, 0, 1, 64))
                 .hasMessage("timeout_ms must be from 1 to 3600000: 0");
         assertThatThrownBy(() -> RemoteReward.defaults().requireGiven())
-                .hasMessageStartingWith("reward is remote, and nothing tells this process whom to ask");
+                .hasMessageStartingWith("reward is remote and has no address");
         assertThatThrownBy(
                         () -> new RemoteReward("http://a/", "", "NO_SUCH_VARIABLE_HERE", 1, 1, 0, 1, 64).requireGiven())
-                .hasMessageContaining("NO_SUCH_VARIABLE_HERE, and that variable of the environment holds nothing");
+                .hasMessageContaining("NO_SUCH_VARIABLE_HERE, and that environment variable holds nothing");
         assertThat(new RemotePlace("http://a/", "", "T", new RemotePlace.Limits(1, 1, 0, 1, 64))
                         .authorization(Map.of("T", "abc")))
                 .isEqualTo("Bearer abc");

@@ -9,6 +9,7 @@ import dev.millrace.api.environment.FinishedResponse;
 import dev.millrace.api.environment.RewardFunction;
 import dev.millrace.api.environment.VerifiedReward;
 import dev.millrace.api.tokenizer.Tokenizer;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -136,7 +137,7 @@ class TextRewardsTest {
     @Test
     void shouldRefuseAnExpressionThatIsNoneOrThatCannotJudgeARow() {
         assertThatThrownBy(() -> new ExpressionReward("1 +"))
-                .hasMessageStartingWith("expression is no expression: '1 +'");
+                .hasMessageStartingWith("expression is not an expression: '1 +'");
         assertThatThrownBy(() -> new ExpressionReward("1 ".repeat(1001)))
                 .hasMessageStartingWith("expression must have 1 to 2000 characters");
         assertThatThrownBy(() -> ExpressionReward.defaults().requireJudgeable("{}"))
@@ -185,6 +186,8 @@ class TextRewardsTest {
                 state,
                 new Written(CHARACTERS.encode(response)),
                 new VerifiedReward(0, Map.of()),
-                CHARACTERS));
+                CHARACTERS,
+                List.of(),
+                ""));
     }
 }

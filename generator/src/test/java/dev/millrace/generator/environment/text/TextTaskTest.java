@@ -156,7 +156,8 @@ class TextTaskTest {
                 new Written(digits),
                 new VerifiedReward(0, Map.of()),
                 Symbols.tokenizer(),
-                environment.stopTexts());
+                environment.stopTexts(),
+                "");
         assertThat(response.text()).isEqualTo("12");
         assertThatThrownBy(() -> new TextTask(
                         new JsonLines("a"),
@@ -192,21 +193,20 @@ class TextTaskTest {
                         RemoteEnvironment.defaults(),
                         HeldOutRows.defaults(),
                         TextFiles.unknown()))
-                .hasMessageStartingWith(
-                        "stop ends responses of one turn, and environment.kind is another than one_turn");
+                .hasMessageStartingWith("stop applies to environment.kind=one_turn only");
     }
 
     @Test
     void shouldNameTheLineThatCannotBeRead() throws IOException {
         refused("", "data: " + folder.resolve("b.jsonl") + " has no row: it needs a line such as ");
         refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\"", "b.jsonl line 2 is not JSON: ");
-        refused("[1]", "b.jsonl line 1 is no JSON object; write each row as an object on one line");
+        refused("[1]", "b.jsonl line 1 is not a JSON object; write each row as an object on one line");
         refused(
                 "{\n\"prompt\": \"1\"\n}",
                 "b.jsonl line 1 is not JSON: Unexpected end-of-input: expected close marker for Object;"
                         + " write each row as an object on one line");
-        refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\\ud83d\"}", "b.jsonl line 2 has half a character ");
-        refused("{\"prompt\": \"1\", \"answer\": \"\\ude00\"}", "b.jsonl line 1 has half a character ");
+        refused("{\"prompt\": \"1\"}\n{\"prompt\": \"1\\ud83d\"}", "b.jsonl line 2 has an unpaired surrogate ");
+        refused("{\"prompt\": \"1\", \"answer\": \"\\ude00\"}", "b.jsonl line 1 has an unpaired surrogate ");
         refused(
                 "{\"answer\": 3}",
                 "b.jsonl line 1 needs a \"prompt\" that is a text of at least one character, or \"messages\": there is none");
@@ -224,7 +224,7 @@ class TextTaskTest {
     @Test
     void shouldRefuseDataThatCannotBeHeldBeforeItIsRead() throws IOException {
         assertThatThrownBy(() -> task(Path.of("/dev/zero"), true))
-                .hasMessageStartingWith("data: /dev/zero is no regular file");
+                .hasMessageStartingWith("data: /dev/zero is a folder, a pipe or a device");
         Path large = folder.resolve("large.jsonl");
         try (RandomAccessFile sparse = new RandomAccessFile(large.toFile(), "rw")) {
             sparse.setLength(Runtime.getRuntime().maxMemory());
@@ -255,8 +255,8 @@ class TextTaskTest {
                         + " line 1: reward regex has no pattern to look for; give one, --set 'reward.pattern=[0-9]+'");
         assertThatThrownBy(() -> asked.inspected(ANY, 9, 9))
                 .hasMessage("data: " + file
-                        + " line 1: the prompt has 1 tokens, and a response (task.response_tokens) leaves the model room for 0;"
-                        + " nothing is cut, so shorten the prompt or leave it out");
+                        + " line 1: the prompt has 1 tokens, and a response (task.response_tokens) leaves the model"
+                        + " room for 0; prompts are not truncated, so shorten the prompt or leave it out");
     }
 
     @Test
@@ -272,10 +272,10 @@ class TextTaskTest {
                 HeldOutRows.defaults(),
                 TextFiles.unknown());
         assertThatThrownBy(() -> asked.inspected(ANY, 11, 9))
-                .hasMessage(
-                        "data: " + file
-                                + " line 1: the prompt has 3 characters, and the 2 tokens that a response"
-                                + " (task.response_tokens) leaves have at most 2; nothing is cut, so shorten the prompt or leave it out");
+                .hasMessage("data: " + file
+                        + " line 1: the prompt has 3 characters, and the 2 tokens that a response"
+                        + " (task.response_tokens) leaves have at most 2; prompts are not truncated, so"
+                        + " shorten the prompt or leave it out");
     }
 
     @Test
@@ -289,7 +289,7 @@ class TextTaskTest {
         assertThat(texts(task(lines(10), share).task().heldOut().orElseThrow(), 1, 0, 6))
                 .isEqualTo(held);
         assertThatThrownBy(() -> task(lines(1), share))
-                .hasMessageStartingWith("eval.share of 0.3 holds out 1 of 1 rows, and none is left to train on");
+                .hasMessageStartingWith("eval.share of 0.3 holds out 1 of 1 rows, so none is left to train on");
     }
 
     @Test
@@ -304,7 +304,7 @@ class TextTaskTest {
         Files.writeString(own, "{\"prompt\": \"5\"}");
         assertThatThrownBy(text::requireHeldOutAsRecorded)
                 .hasMessageStartingWith("task.eval.data: the rows of ")
-                .hasMessageContaining("are others than those the run began with");
+                .hasMessageContaining("differ from those the run started with");
         assertThatThrownBy(() -> new HeldOutRows(new JsonLines("a"), 0.5, 0))
                 .hasMessageStartingWith("share is 0.5 and data names held-out prompts of their own");
         assertThatThrownBy(() -> task(lines(3), new HeldOutRows(new JsonLines("none.jsonl"), 0, 0)))
@@ -318,7 +318,7 @@ class TextTaskTest {
         Files.writeString(file, "{\"prompt\": \"5\"}");
         assertThatThrownBy(text::requireDataAsRecorded)
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("are others than those the run began with");
+                .hasMessageContaining("differ from those the run started with");
     }
 
     private void refused(String content, String message) throws IOException {

@@ -13,7 +13,7 @@ import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.stage.RewardStage;
 import java.util.List;
 
-/** What this jar brings: one kind through each door. */
+/** What this jar brings: one kind of each extension point. */
 public final class Lab implements Plugin {
 
     @Override

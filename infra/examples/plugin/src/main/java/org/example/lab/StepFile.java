@@ -1,7 +1,7 @@
 package org.example.lab;
 
 import dev.millrace.api.plugin.Meaning;
-import dev.millrace.api.step.MadeStep;
+import dev.millrace.api.step.CompletedStep;
 import dev.millrace.api.step.StepObserver;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -14,7 +14,7 @@ import java.util.TreeMap;
 public record StepFile(@Meaning("file that lines are added to") String path) implements StepObserver {
 
     @Override
-    public void stepMade(MadeStep step) {
+    public void stepCompleted(CompletedStep step) {
         try {
             Files.writeString(
                     Path.of(path),

@@ -60,7 +60,7 @@ public final class Doctor {
 
     private static void alarms(List<Alarm> alarms, List<Finding> findings) {
         alarms.forEach(alarm -> findings.add(new Finding(
-                Weight.SICK, "alarm " + alarm.name(), alarm.subject() + ": " + alarm.sentence(), alarm.remedy())));
+                Weight.CRITICAL, "alarm " + alarm.name(), alarm.subject() + ": " + alarm.sentence(), alarm.remedy())));
     }
 
     /** Branches of the correction decision tree that hold, then mistakes in reading or answering it. */
@@ -75,16 +75,16 @@ public final class Doctor {
                         branch.fix().advice())));
         diagnosis.pitfalls().forEach(pitfall -> {
             String[] parts = pitfall.sentence().split(": ", 2);
-            findings.add(new Finding(Weight.WEAK, OFF_POLICY, parts[0], parts[1]));
+            findings.add(new Finding(Weight.WARNING, OFF_POLICY, parts[0], parts[1]));
         });
         return findings;
     }
 
     private static Weight weight(Branch branch) {
         return switch (branch.cause()) {
-            case ENGINE_MISMATCH -> branch.fix() == Fix.ALIGN_ENGINES ? Weight.SICK : Weight.BROKEN; // other tokens
-            case VARIANCE_BLOW_UP, LENGTH_SURGE, CLIP_SATURATION -> Weight.SICK;
-            case POLICY_STALENESS, TOKEN_DRIFT -> Weight.WEAK;
+            case ENGINE_MISMATCH -> branch.fix() == Fix.ALIGN_ENGINES ? Weight.CRITICAL : Weight.BROKEN; // other tokens
+            case VARIANCE_BLOW_UP, LENGTH_SURGE, CLIP_SATURATION -> Weight.CRITICAL;
+            case POLICY_STALENESS, TOKEN_DRIFT -> Weight.WARNING;
             case NONE -> Weight.NOTE;
         };
     }
@@ -104,14 +104,14 @@ public final class Doctor {
             unlikelyText(evaluations, findings);
             if (!examination.heldOut().isBestKept()) {
                 VersionEvaluation best = evaluations.best().orElseThrow();
-                findings.add(
-                        new Finding(
-                                Weight.WEAK,
-                                "best version",
-                                Finding.say(
-                                        "version %d, the best on held-out prompts (reward %.3f), is not on the log any more",
-                                        best.getVersion(), best.getRewardMean()),
-                                "a topic's own limit takes it (retention.bytes): topics.weights_retention_bytes=-1 keeps the next one"));
+                findings.add(new Finding(
+                        Weight.WARNING,
+                        "best version",
+                        Finding.say(
+                                "version %d, the best on held-out prompts (reward %.3f), was deleted from the log",
+                                best.getVersion(), best.getRewardMean()),
+                        "the topic's retention.bytes deleted it; topics.weights_retention_bytes=-1 keeps"
+                                + " the next one"));
             }
         }
 
@@ -135,24 +135,25 @@ public final class Doctor {
                 return;
             }
             Optional<Double> rise = rise(steps, then.getVersion());
-            findings.add(new Finding(
-                    rise.isPresent() ? Weight.SICK : Weight.WEAK,
-                    "held out",
-                    Finding.say(
-                                    "the reward on held-out prompts is %.3f lower at version %d than at version %d (%.3f to %.3f with 95 %%,"
-                                            + " over the %d prompts that did not choose that version)",
-                                    fall.mean(),
-                                    last.getVersion(),
-                                    then.getVersion(),
-                                    fall.low(),
-                                    fall.high(),
-                                    differences.length)
-                            + rise.map(by -> Finding.say(", while the reward in training rose by %.3f", by))
-                                    .orElse(""),
-                    (rise.isPresent() ? "it learns its prompts by heart, or what only they reward: " : "")
-                            + "millrace evaluate --version best shows what there was, and millrace rollback --to-version "
-                            + then.getVersion()
-                            + " continues from there; more prompts, a KL term against the start, or a smaller rate"));
+            findings.add(
+                    new Finding(
+                            rise.isPresent() ? Weight.CRITICAL : Weight.WARNING,
+                            "held out",
+                            Finding.say(
+                                            "the reward on held-out prompts is %.3f lower at version %d than at version %d (%.3f to %.3f with 95 %%,"
+                                                    + " over the %d prompts that did not choose that version)",
+                                            fall.mean(),
+                                            last.getVersion(),
+                                            then.getVersion(),
+                                            fall.low(),
+                                            fall.high(),
+                                            differences.length)
+                                    + rise.map(by -> Finding.say(", while the reward in training rose by %.3f", by))
+                                            .orElse(""),
+                            (rise.isPresent() ? "it overfits its training prompts or their reward: " : "")
+                                    + "millrace evaluate --version best shows its evaluation, and millrace rollback --to-version "
+                                    + then.getVersion()
+                                    + " continues from it; add prompts or a KL term against the start, or lower the learning rate"));
         }
 
         /** Mean reward over every second prompt; −∞ without one. */
@@ -238,14 +239,14 @@ public final class Doctor {
             double fall = startLogProb(first) - startLogProb(last);
             if (fall > START_LOG_PROB_FALL) {
                 findings.add(new Finding(
-                        Weight.WEAK,
+                        Weight.WARNING,
                         "text",
                         Finding.say(
-                                "under the model that the run began with, a token that version %d writes has a log-prob of %.3f on average,"
+                                "under the start model, a token of version %d has a log-prob of %.3f on average,"
                                         + " %.3f nats below that of version %d (more than %.0f)",
                                 last.getVersion(), startLogProb(last), fall, first.getVersion(), START_LOG_PROB_FALL),
-                        "it earns its reward with text that the model would not have written: read some of it (millrace view),"
-                                + " and hold it with a KL term against the start (algorithm.kl)"));
+                        "the policy may be hacking the reward: read samples (millrace view), and add a KL term"
+                                + " against the start (algorithm.kl)"));
             }
         }
 
@@ -265,41 +266,37 @@ public final class Doctor {
 
         static void ledger(Balance balance, List<Finding> findings) {
             if (!balance.addsUp()) {
-                findings.add(
-                        new Finding(
-                                Weight.BROKEN,
-                                "ledger",
-                                Finding.say(
-                                        "the ledger does not add up: %s, the first: %s",
-                                        Finding.count(balance.contradictionCount(), "contradiction"),
-                                        balance.contradictions().isEmpty()
-                                                ? "the sum"
-                                                : balance.contradictions().get(0)),
-                                "look at 'millrace ledger' and trace what it names; two topologies or learners may write to one run"));
+                findings.add(new Finding(
+                        Weight.BROKEN,
+                        "ledger",
+                        Finding.say(
+                                "the ledger does not add up: %s, the first: %s",
+                                Finding.count(balance.contradictionCount(), "contradiction"),
+                                balance.contradictions().isEmpty()
+                                        ? "the sum"
+                                        : balance.contradictions().get(0)),
+                        "run 'millrace ledger' and 'millrace trace' on the rollouts it names; two"
+                                + " topologies or learners may write to one run"));
             }
             balance.gaps()
                     .forEach(gap -> findings.add(new Finding(
-                            Weight.NOTE,
-                            "retention",
-                            gap,
-                            "raise topics.record_retention_ms, or export what is to be kept")));
+                            Weight.NOTE, "retention", gap, "raise topics.record_retention_ms, or export the run")));
             if (!balance.unmatched().copies().isEmpty()) {
-                findings.add(
-                        new Finding(
-                                Weight.NOTE,
-                                "copies",
-                                "records are on the log once more, and count once: "
-                                        + reasons(balance.unmatched().copies()),
-                                "somebody else than the run's roles writes to these topics; nothing of the run is wrong by it"));
+                findings.add(new Finding(
+                        Weight.NOTE,
+                        "copies",
+                        "duplicate records, each counted once: "
+                                + reasons(balance.unmatched().copies()),
+                        "a foreign process writes to these topics; the run is not affected"));
             }
             if (!balance.unmatched().strays().isEmpty()) {
                 findings.add(new Finding(
                         Weight.NOTE,
                         "strays",
-                        "records name no place of the rollouts topic, and count for nothing: "
+                        "records that name no offset of the rollouts topic, not counted: "
                                 + reasons(balance.unmatched().strays()),
-                        "somebody else than the run's roles writes to these topics, or the topic was made again with fewer"
-                                + " partitions, which millrace repair tells"));
+                        "a foreign process writes to these topics, or the topic was recreated with fewer partitions"
+                                + " (see millrace repair)"));
             }
         }
 
@@ -308,12 +305,12 @@ public final class Doctor {
             Tally all = examination.tally();
             if (share(all.deadLetteredInAll(), all.generated()) > MANY_REFUSED) {
                 findings.add(new Finding(
-                        Weight.SICK,
+                        Weight.CRITICAL,
                         "refused",
                         Finding.say(
                                 "%,d of %,d rollouts were refused: %s",
                                 all.deadLetteredInAll(), all.generated(), reasons(all.deadLettered())),
-                        "millrace dead-letters list; replay puts them back once the cause is mended"));
+                        "see millrace dead-letters list; after fixing the cause, millrace dead-letters redrive"));
             } else if (all.deadLetteredInAll() > 0
                     || !balance.unmatched().otherDeadLetters().isEmpty()) {
                 findings.add(new Finding(
@@ -332,16 +329,16 @@ public final class Doctor {
             }
             if (share(all.droppedInAll(), all.generated()) > MANY_DROPPED) {
                 findings.add(new Finding(
-                        Weight.WEAK,
+                        Weight.WARNING,
                         "dropped",
                         Finding.say(
-                                "%,d of %,d rollouts left before a batch: %s",
+                                "%,d of %,d rollouts were dropped before a batch: %s",
                                 all.droppedInAll(), all.generated(), reasons(all.dropped())),
-                        "what was sampled for them is lost; the reason says which deadline or limit"));
+                        "their samples are lost; the reason names the deadline or limit"));
             }
             if (share(all.maskedInAll(), all.trained() + all.maskedInAll()) > MANY_MASKED) {
                 findings.add(new Finding(
-                        Weight.WEAK,
+                        Weight.WARNING,
                         "masked",
                         Finding.say(
                                 "%,d of %,d batched rollouts have no token left to train on: %s",
@@ -381,10 +378,10 @@ public final class Doctor {
                     : steps.get(steps.size() - 1).getFinishedAtMs();
             if (alive && !steps.isEmpty() && examination.observed().atMs() - lastMs > STALLED_MS) {
                 findings.add(new Finding(
-                        Weight.SICK,
+                        Weight.CRITICAL,
                         "progress",
                         Finding.say(
-                                "the last step, to version %d, was %,d s ago, and servers are up",
+                                "the last step, to version %d, was %,d s ago, and servers are running",
                                 steps.get(steps.size() - 1).getVersion(),
                                 (examination.observed().atMs() - lastMs) / 1000),
                         waitsWhere(examination.tally())));
@@ -393,7 +390,7 @@ public final class Doctor {
                 examination.account().balance().oldestWaiting().stream()
                         .filter(waiting -> examination.observed().atMs() - waiting.sinceMs() > STALLED_MS)
                         .forEach(waiting -> findings.add(new Finding(
-                                Weight.WEAK,
+                                Weight.WARNING,
                                 "waiting",
                                 Finding.say(
                                         "rollout %s has waited for %s for %,d s",
@@ -406,7 +403,7 @@ public final class Doctor {
                 findings.add(new Finding(
                         Weight.NOTE,
                         "lag",
-                        "records behind: "
+                        "consumer lag in records: "
                                 + examination.observed().lags().entrySet().stream()
                                         .sorted(Map.Entry.comparingByKey())
                                         .map(e -> Finding.say("%s %,d", e.getKey(), e.getValue()))
@@ -418,14 +415,14 @@ public final class Doctor {
 
         private static String waitsWhere(Tally all) {
             if (all.unfinished().waitingForStep() > 0) {
-                return "batches wait for the learner: is it up?";
+                return "batches wait for the learner: is it running?";
             }
             if (all.unfinished().waitingForBatch() > all.unfinished().waitingForScore()) {
-                return "scored rollouts wait for their group or batch: is the topology up, and are groups complete?";
+                return "scored rollouts wait for their group or batch: is the topology running, and are groups complete?";
             }
             return all.unfinished().waitingForScore() > 0
-                    ? "rollouts wait for scores: is a scorer up?"
-                    : "nothing is in flight: is a generator up, and admission?";
+                    ? "rollouts wait for scores: is a scorer running?"
+                    : "nothing is in flight: are a generator and admission running?";
         }
 
         /** A manifest behind a gap, which version readers skip. */
@@ -435,10 +432,11 @@ public final class Doctor {
                     .ifPresent(
                             stray -> findings.add(
                                     new Finding(
-                                            Weight.WEAK,
+                                            Weight.WARNING,
                                             "versions",
                                             Finding.say(
-                                                    "a manifest names version %d, and the run's chain ends with %s; it is passed over",
+                                                    "a manifest names version %d, and the run's chain ends with %s;"
+                                                            + " it is ignored",
                                                     stray,
                                                     examination.newestVersion().isPresent()
                                                             ? "version "
@@ -459,23 +457,23 @@ public final class Doctor {
                 if (silentMs > SILENT_MS) {
                     if (isAlive(examination)) {
                         findings.add(new Finding(
-                                Weight.WEAK,
+                                Weight.WARNING,
                                 "serving",
                                 Finding.say(
-                                        "%s %s was last heard of %,d s ago",
+                                        "the last heartbeat of %s %s was %,d s ago",
                                         lower(server), server.getServerId(), silentMs / 1000),
-                                "if it is not meant to be down, start it again"));
+                                "restart it unless it was stopped on purpose"));
                     }
                 } else if (server.getRole()
                                 != ServerRole.EVALUATOR // which stays with a version for as long as that takes
                         && newest - server.getVersion() > VERSIONS_BEHIND) {
                     findings.add(new Finding(
-                            Weight.SICK,
+                            Weight.CRITICAL,
                             "serving",
                             Finding.say(
                                     "%s %s serves version %d, the newest is %d",
                                     lower(server), server.getServerId(), server.getVersion(), newest),
-                            "what it makes is stale when it comes: look at its log, or give it fewer tokens at once"));
+                            "its rollouts arrive stale: check its log, or give it fewer tokens at a time"));
                 }
             }
         }
@@ -527,17 +525,17 @@ public final class Doctor {
             }
             if (still >= FROZEN) {
                 findings.add(new Finding(
-                        Weight.SICK,
+                        Weight.CRITICAL,
                         "frozen",
                         Finding.say(
-                                "the last %d steps left the weights as they were; %s",
+                                "the last %d steps did not change the weights; %s",
                                 still,
                                 starved == 0
                                         ? "all of them had tokens to train on"
                                         : starved + " of them had no token left to train on"),
                         starved == 0
                                 ? "is the learning rate 0, or every advantage?"
-                                : "the stage that masks most says why: loosen it, or lower admission.eta"));
+                                : "loosen the stage that masks most, or lower admission.eta"));
                 return;
             }
             List<TrainingStep> last = last(steps);
@@ -545,10 +543,10 @@ public final class Doctor {
                     last.stream().filter(step -> step.getTokensTrained() == 0).count();
             if (without > 0) {
                 findings.add(new Finding(
-                        Weight.WEAK,
+                        Weight.WARNING,
                         "starved",
                         (last.size() == 1 ? "" : without + " of ") + lastSteps(last) + " had no token left to train on",
-                        "the stage that masks most says why: loosen it, or lower admission.eta"));
+                        "loosen the stage that masks most, or lower admission.eta"));
             }
         }
 
@@ -558,21 +556,21 @@ public final class Doctor {
             known(last, TrainingStep::getEssRatio).ifPresent(ess -> {
                 if (ess < LOW_ESS) {
                     findings.add(new Finding(
-                            Weight.SICK,
+                            Weight.CRITICAL,
                             "ESS",
                             Finding.say(
                                     "the effective sample size was %.2f of the batch over %s", ess, lastSteps(last)),
-                            "few rollouts decide about each step: lower admission.eta, or scale the step by it"));
+                            "few rollouts dominate each step: lower admission.eta, or scale the step by ESS"));
                 }
             });
             ratio(last, "staleness.tokens_changed", "staleness.tokens_seen").ifPresent(share -> {
                 if (share > MANY_STALE) {
                     findings.add(new Finding(
-                            Weight.WEAK,
+                            Weight.WARNING,
                             "staleness",
                             Finding.say(
                                     "%.0f %% of the tokens of %s were masked as stale", 100 * share, lastSteps(last)),
-                            "lower admission.eta, or give the learner more to do its steps faster"));
+                            "lower admission.eta, or speed up the learner"));
                 }
             });
             known(last, TrainingStep::getStalenessInFlightMean)
@@ -587,19 +585,19 @@ public final class Doctor {
             ratio(last, "grpo.zero_sequences", "grpo.sequences_seen").ifPresent(share -> {
                 if (share > MANY_ZERO) {
                     findings.add(new Finding(
-                            Weight.WEAK,
+                            Weight.WARNING,
                             "zero variance",
                             Finding.say(
                                     "%.0f %% of the rollouts of %s had an advantage of 0",
                                     100 * share, lastSteps(last)),
-                            "all samples of their groups earned the same: take prompts that are neither too easy nor too hard,"
-                                    + " or topology.groups.zero_variance=drop or resample"));
+                            "all samples of their groups got the same reward: use prompts that are neither too easy"
+                                    + " nor too hard, or topology.groups.zero_variance=drop or resample"));
                 }
             });
             metric(last, "order.length_bias").ifPresent(bias -> {
                 if (bias < SHORT_ANSWERS) {
                     findings.add(new Finding(
-                            Weight.WEAK,
+                            Weight.WARNING,
                             "length",
                             Finding.say(
                                     "batched rollouts had %.2f times the length of those that were ready or waiting",
@@ -626,13 +624,13 @@ public final class Doctor {
             double masked = seen == 0 ? 0 : 1 - (double) trained / seen;
             if (masked > SOME_TOKENS_MASKED) {
                 findings.add(new Finding(
-                        masked > MANY_MASKED ? Weight.SICK : Weight.WEAK,
+                        masked > MANY_MASKED ? Weight.CRITICAL : Weight.WARNING,
                         "masked tokens",
                         Finding.say(
                                 "%s trained on %.0f %% of %s tokens: %,d of %,d",
                                 lastSteps(last), 100 * (1 - masked), last.size() == 1 ? "its" : "their", trained, seen),
-                        "no correction is cheaper than fresher data or engines that agree once a quarter is masked:"
-                                + " lower admission.eta, or look at the stage that masks most"));
+                        "above a quarter masked, fresher data or matching engines beat any correction: lower"
+                                + " admission.eta, or check the stage that masks most"));
             }
         }
 
@@ -645,7 +643,7 @@ public final class Doctor {
                             Weight.NOTE,
                             IDLE_STAGE,
                             idle.sentence(),
-                            "if it is not there as a guard, take it out or set it so that it acts")));
+                            "remove it or tighten it, unless it is a safeguard")));
         }
 
         private static String lastSteps(List<TrainingStep> last) {

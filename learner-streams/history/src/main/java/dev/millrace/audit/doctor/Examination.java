@@ -16,11 +16,9 @@ import java.util.OptionalLong;
  * State of one epoch of a run.
  *
  * @param epoch examined; older ones are in the ledger alone
- * @param account over all epochs
  * @param newestVersion published; empty if none was
  * @param strayVersion farthest manifest that continues no chain
  * @param offPolicy diagnosis over the last steps; empty before the first
- * @param observed of the roles
  */
 public record Examination(
         int epoch,
@@ -65,10 +63,7 @@ public record Examination(
         }
     }
 
-    /**
-     * @param evaluations comparable ones
-     * @param isBestKept the best version's weights exist; true without one
-     */
+    /** @param isBestKept the best version's weights exist; true without one */
     public record HeldOut(Evaluations evaluations, boolean isBestKept) {
         /** Without evaluations. */
         public static final HeldOut NONE = new HeldOut(Evaluations.NONE, true);

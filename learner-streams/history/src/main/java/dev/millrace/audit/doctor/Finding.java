@@ -5,7 +5,6 @@ import java.util.Locale;
 /**
  * A finding about a run.
  *
- * @param subject a word or two
  * @param advice empty if nothing is to be done
  */
 public record Finding(Weight weight, String subject, String sentence, String advice) {
@@ -13,8 +12,8 @@ public record Finding(Weight weight, String subject, String sentence, String adv
     /** Most severe first. */
     public enum Weight {
         BROKEN,
-        SICK,
-        WEAK,
+        CRITICAL,
+        WARNING,
         NOTE
     }
 

@@ -7,7 +7,6 @@ import java.util.List;
  * Contents of a run's topics, read completely.
  *
  * @param generatedTokens sampled tokens of all readable rollouts
- * @param scoredTokens policy tokens of scored rollouts
  * @param trainedTokens over all committed steps
  * @param steps committed, in order
  */

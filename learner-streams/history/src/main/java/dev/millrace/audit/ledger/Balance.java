@@ -11,7 +11,6 @@ import java.util.TreeMap;
  *
  * @param byOrigin by epoch and policy version
  * @param redriven redriven rollouts; their first records are in no tally
- * @param unmatched records that no tally counts
  * @param oldestWaiting longest wait of each stage
  * @param contradictions records accounted for twice or missing, as sentences; at most {@value
  *     Ledger#NAMED_CONTRADICTIONS}

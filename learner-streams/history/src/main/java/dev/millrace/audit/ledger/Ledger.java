@@ -36,7 +36,7 @@ public final class Ledger {
         private long generated;
         private long unscored;
         private long scored;
-        private long untold;
+        private long expired;
         private long superseded;
     }
 
@@ -61,7 +61,7 @@ public final class Ledger {
     private final Map<String, Long> copies = new TreeMap<>();
     private final Map<String, Long> strays = new TreeMap<>();
     private long contradictionCount;
-    private long untoldBeforeMs = Long.MIN_VALUE;
+    private long expiredBeforeMs = Long.MIN_VALUE;
     private long deletedDecisions;
     private long redriven;
     private boolean recordsBegun;
@@ -77,7 +77,7 @@ public final class Ledger {
 
     /** Decisions before this time may be deleted: older rollouts without one are not in flight. */
     public void decisionsKeptSince(long timestampMs) {
-        untoldBeforeMs = Math.max(untoldBeforeMs, timestampMs);
+        expiredBeforeMs = Math.max(expiredBeforeMs, timestampMs);
     }
 
     /**
@@ -176,7 +176,6 @@ public final class Ledger {
         }
     }
 
-    /** A score of a rollout record. */
     public void scored(int partition, long offset) {
         if (states.holds(partition, offset)) {
             states.mark(partition, offset, PlaceStates.SCORED);
@@ -192,7 +191,7 @@ public final class Ledger {
 
     private void decide(String topic, int partition, long offset, int end, String sentence) {
         if (recordsBegun) {
-            throw new IllegalStateException("decisions come before the rollouts' own records");
+            throw new IllegalStateException("decisions precede the rollouts' own records");
         }
         if (!states.isPlace(partition, offset)) {
             stray(topic);
@@ -202,7 +201,7 @@ public final class Ledger {
             if (states.isDeleted(partition, offset)) {
                 deletedDecisions++;
             } else {
-                contradict(new Place(partition, offset), sentence + ", and the topic does not go so far");
+                contradict(new Place(partition, offset), sentence + ", beyond the end of the topic");
             }
             return;
         }
@@ -256,8 +255,8 @@ public final class Ledger {
             if (end == RolloutEnds.BATCHED) {
                 waits(FOR_STEP, rolloutId, timestampMs);
             }
-        } else if (timestampMs < untoldBeforeMs) {
-            counter.untold++;
+        } else if (timestampMs < expiredBeforeMs) {
+            counter.expired++;
         } else if (isOfOlderEpoch) {
             counter.superseded++;
         } else if (scored) {
@@ -292,7 +291,7 @@ public final class Ledger {
         List<String> allGaps = new ArrayList<>(gaps);
         if (deletedDecisions > 0) {
             allGaps.add(String.format(
-                    Locale.ROOT, "rollouts that %,d decisions are about are no longer kept", deletedDecisions));
+                    Locale.ROOT, "the rollouts of %,d decisions were deleted by retention", deletedDecisions));
         }
         SortedMap<RolloutOrigin, Tally> tallies = new TreeMap<>();
         counters.forEach((origin, counter) -> tallies.put(origin, tally(counter)));
@@ -318,7 +317,7 @@ public final class Ledger {
                         counter.unscored,
                         counter.scored,
                         counter.byEnd[RolloutEnds.BATCHED],
-                        counter.untold,
+                        counter.expired,
                         counter.superseded));
     }
 
@@ -498,7 +497,7 @@ public final class Ledger {
 
         String text(int end) {
             return switch (end) {
-                case NONE -> "not decided about";
+                case NONE -> "undecided";
                 case BATCHED -> "in a batch";
                 case TRAINED -> "trained on";
                 case SUPERSEDED -> "redriven";
@@ -509,7 +508,6 @@ public final class Ledger {
         }
     }
 
-    /** Position of a rollout record. */
     record RolloutPlace(int partition, long offset) {
         private static final Pattern PLACE = Pattern.compile("(\\d{1,9})@(\\d{1,18})");
 

@@ -277,7 +277,7 @@ public final class LedgerReader {
                         Long since = keptSince.get(partition);
                         gaps.add(partition + " begins at offset " + range.begin()
                                 + (since == null
-                                        ? " and keeps nothing"
+                                        ? " and is empty"
                                         : ", " + Instant.ofEpochMilli(since).truncatedTo(ChronoUnit.SECONDS))
                                 + "; earlier decisions are deleted");
                         ledger.decisionsKeptSince(since == null ? Long.MAX_VALUE : since);
@@ -368,7 +368,6 @@ public final class LedgerReader {
             this.ledger = ledger;
         }
 
-        /** Adds a rollout with a second outcome. */
         void suspect(RolloutPlace place) {
             suspects.computeIfAbsent(place, unseen -> new Suspect());
         }
@@ -398,7 +397,6 @@ public final class LedgerReader {
             return suspects.values().stream().anyMatch(suspect -> !suspect.reasons.isEmpty());
         }
 
-        /** Every trajectory of a rollout. */
         void trajectory(RolloutPlace rollout) {
             Suspect suspect = suspects.get(rollout);
             if (suspect != null) {
@@ -406,12 +404,7 @@ public final class LedgerReader {
             }
         }
 
-        /**
-         * Reports to the ledger.
-         *
-         * @param outcomes name for copies of outcomes
-         * @param trajectories name for copies of trajectories
-         */
+        /** Reports to the ledger. */
         void settle(String outcomes, String trajectories) {
             for (long i = 0; i < copies; i++) {
                 ledger.copy(outcomes);
@@ -471,9 +464,7 @@ public final class LedgerReader {
         }
 
         /**
-         * @param stepTopic name for copies of steps
          * @param lostSteps the log deleted its first steps
-         * @param batchTopic name for copies of batches
          * @param lostBatches the log deleted its first batches
          */
         TrainedBatches(Ledger ledger, String stepTopic, boolean lostSteps, String batchTopic, boolean lostBatches) {

@@ -8,7 +8,6 @@ import java.util.TreeMap;
  * those whose end is deleted.
  *
  * @param generated without second records of redriven ones
- * @param trained in a trained batch, with a trained token
  * @param masked in a trained batch without one, by the stage that masked its last
  * @param dropped before a batch, by reason
  * @param deadLettered and not redriven, by reason
@@ -27,21 +26,18 @@ public record Tally(
     /**
      * Rollouts without an end.
      *
-     * @param waitingForScore unscored
-     * @param waitingForBatch scored
-     * @param waitingForStep in an untrained batch
-     * @param untold older than the kept decisions, and undecided
+     * @param expired older than the kept decisions, and undecided
      * @param superseded in flight when a later epoch began
      */
     public record Unfinished(
-            long waitingForScore, long waitingForBatch, long waitingForStep, long untold, long superseded) {
+            long waitingForScore, long waitingForBatch, long waitingForStep, long expired, long superseded) {
 
         private Unfinished plus(Unfinished other) {
             return new Unfinished(
                     waitingForScore + other.waitingForScore,
                     waitingForBatch + other.waitingForBatch,
                     waitingForStep + other.waitingForStep,
-                    untold + other.untold,
+                    expired + other.expired,
                     superseded + other.superseded);
         }
     }
@@ -85,7 +81,7 @@ public record Tally(
                         + droppedInAll()
                         + deadLetteredInAll()
                         + inFlight()
-                        + unfinished.untold()
+                        + unfinished.expired()
                         + unfinished.superseded();
     }
 

@@ -9,7 +9,6 @@ import org.apache.kafka.common.header.Headers;
 /**
  * A dead letter without its payload.
  *
- * @param offset which names it for users
  * @param writtenAtMs Unix milliseconds
  */
 public record DeadLetter(int partition, long offset, long writtenAtMs, Headers headers) {
@@ -36,7 +35,6 @@ public record DeadLetter(int partition, long offset, long writtenAtMs, Headers h
         return pattern.matcher(text).matches();
     }
 
-    /** Code of the reason. */
     public String reason() {
         return text(DeadLetterHeaders.REASON);
     }
@@ -46,7 +44,6 @@ public record DeadLetter(int partition, long offset, long writtenAtMs, Headers h
         return text(DeadLetterHeaders.FIELD);
     }
 
-    /** A sentence. */
     public String message() {
         return text(DeadLetterHeaders.MESSAGE);
     }

@@ -6,7 +6,6 @@ import java.util.List;
  * Selects dead letters; empty conditions match everything.
  *
  * @param names offsets ({@code 17}) or source positions ({@code rollouts-0@12}), with or without prefix
- * @param reason code
  * @param source topic with or without prefix
  * @param prefix of the run's topics
  */

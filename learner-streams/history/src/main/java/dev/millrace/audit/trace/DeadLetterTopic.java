@@ -37,8 +37,6 @@ public final class DeadLetterTopic {
 
     /**
      * @param newest of the selected, oldest first
-     * @param count selected
-     * @param redriven of these
      * @param byReason those not redriven
      */
     public record Listing(List<Listed> newest, long count, long redriven, Map<String, Long> byReason) {}

@@ -13,11 +13,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Function;
 
-/**
- * Records of a group's rollouts, or of one; lists in log order.
- *
- * @param copies positions of equal records
- */
+/** Records of a group's rollouts, or of one; lists in log order. */
 public record GroupTrace(
         String groupId,
         Optional<Found<PromptRequest>> prompt,
@@ -116,7 +112,6 @@ public record GroupTrace(
                 && decisions.entries.isEmpty();
     }
 
-    /** The step on the entry's batch. */
     public Optional<TrainingStep> stepOf(FoundEntry entry) {
         return decisions.steps.stream()
                 .map(Found::value)

@@ -72,7 +72,6 @@ public record Laps(List<Lap> laps, int incomplete) {
     }
 
     /**
-     * @param version of the step
      * @param finishedAtMs when the weights existed, Unix milliseconds
      * @param millis of each hop
      */

@@ -61,10 +61,7 @@ public final class Redrive {
                 AvroSerde.of(Trajectory.class, connection.registry()).deserializer();
     }
 
-    /**
-     * @param redriven letters, also if only planned
-     * @param refused with a sentence why
-     */
+    /** @param redriven letters, also if only planned */
     public record Done(List<DeadLetter> redriven, Map<DeadLetter, String> refused) {}
 
     /** Writes nothing. */
@@ -94,7 +91,7 @@ public final class Redrive {
                 work.run(choice);
             } catch (FencedWriterException e) {
                 throw new IllegalStateException(
-                        "somebody else has begun to put dead letters of this run back; "
+                        "another process has started to redrive dead letters of this run; "
                                 + work.done().redriven().size() + " were redriven before that",
                         e);
             }
@@ -102,7 +99,6 @@ public final class Redrive {
         }
     }
 
-    /** One call, with a producer if needed. */
     private final class Work {
         private final Optional<TransactionalWriter> writer;
         private final List<DeadLetter> redriven = new ArrayList<>();
@@ -200,7 +196,7 @@ public final class Redrive {
                 throw e.getCause() instanceof KafkaException known ? known : new KafkaException(e.getCause());
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
-                throw new KafkaException("interrupted while putting dead letters back", e);
+                throw new KafkaException("interrupted while redriving dead letters", e);
             }
         }
     }
@@ -258,24 +254,23 @@ public final class Redrive {
          */
         Optional<String> refusal(DeadLetter letter, long newOffset) {
             if (newOffset >= 0) {
-                return Optional.of("it was redriven already and lies at " + letter.sourceTopic() + "-"
-                        + letter.sourcePartition() + "@" + newOffset);
+                return Optional.of("it was already redriven to " + letter.sourceTopic() + "-" + letter.sourcePartition()
+                        + "@" + newOffset);
             }
             if (letter.sourceTopic().equals(topics.batches())) {
-                return Optional.of(
-                        "a batch has its turn in a sequence that the learner has passed; roll the run back to a new epoch instead");
+                return Optional.of("the learner is past this batch; roll the run back to a new epoch instead");
             }
             if (letter.sourceTopic().equals(topics.policyVersions())) {
-                return Optional.of("only the learner publishes versions; it does so again when it is restarted");
+                return Optional.of("only the learner publishes versions; restart it to publish this one again");
             }
             if (!accepts().contains(letter.sourceTopic())) {
-                return Optional.of("it came from " + letter.sourceTopic()
-                        + ", which is no topic of this run that takes records back");
+                return Optional.of(
+                        "it came from " + letter.sourceTopic() + ", which is not a topic that takes redriven records");
             }
             Integer count = partitions.get(letter.sourceTopic());
             if (count == null || letter.sourcePartition() >= count) {
-                return Optional.of("its source " + letter.sourceTopic() + "-" + letter.sourcePartition() + " is gone"
-                        + (count == null ? "" : "; the topic has " + count + " partitions"));
+                return Optional.of("its source " + letter.sourceTopic() + "-" + letter.sourcePartition()
+                        + " no longer exists" + (count == null ? "" : "; the topic has " + count + " partitions"));
             }
             if (letter.reason().equals(RefusalReason.WRONG_RUN.code())
                     || !letter.runId().isEmpty() && !letter.runId().equals(run.runId())) {
@@ -285,13 +280,12 @@ public final class Redrive {
             if (letter.epoch() < 0
                     ? letter.reason().equals(RefusalReason.WRONG_EPOCH.code())
                     : letter.epoch() != run.epoch()) {
-                return Optional.of("it is of another epoch than " + run.epoch()
-                        + ", in which the run is; it would be refused again");
+                return Optional.of(
+                        "it is of another epoch than " + run.epoch() + ", the run's epoch; it would be refused again");
             }
             if (letter.reason().equals(RefusalReason.TOO_LARGE.code())
                     && letter.sourceTopic().equals(topics.rollouts())) {
-                return Optional.of(
-                        "the join remembers that it was there and would drop it as a duplicate; have its group sampled again");
+                return Optional.of("the join would drop it as a duplicate; have its group sampled again");
             }
             return Optional.empty();
         }

@@ -149,7 +149,7 @@ public final class RolloutEvents {
                 score.getScoredAtMs(),
                 "scored",
                 List.of("by " + score.getScorerId() + (what.isEmpty() ? "" : ": " + what)
-                        + (score.getUnavailable() == null ? "" : "; not to be had: " + score.getUnavailable())),
+                        + (score.getUnavailable() == null ? "" : "; unavailable: " + score.getUnavailable())),
                 place(found),
                 data);
     }
@@ -162,7 +162,7 @@ public final class RolloutEvents {
                 List.of("by " + reward.getRewarderId() + ": "
                         + (reward.getUnavailable() == null
                                 ? number(reward.getReward())
-                                : "not to be had: " + reward.getUnavailable())),
+                                : "unavailable: " + reward.getUnavailable())),
                 place(found),
                 JSON.createObjectNode()
                         .put("rewarder", reward.getRewarderId())
@@ -176,7 +176,7 @@ public final class RolloutEvents {
         List<String> details = new ArrayList<>();
         details.add("with its score; proximal is version " + trajectory.getProximalVersion());
         if (trajectory.getOldLogProbs() == null) {
-            details.add("without old log-probs, and no other version's in their place");
+            details.add("without old log-probs");
             data.put("without_old", true);
         }
         add(found.timestampMs(), "joined", details, place(found), data);
@@ -262,14 +262,14 @@ public final class RolloutEvents {
         List<String> details = new ArrayList<>();
         details.add("batch " + step.getBatchId()
                 + (step.getStarved()
-                        ? " was starved, and left version " + step.getVersion() + " as it was: "
+                        ? " was starved and left version " + step.getVersion() + " as it was: "
                         : " made version " + step.getVersion() + " with ")
                 + (step.getRolloutsTrained() + step.getRolloutsMasked()) + " rollouts"
                 + (step.getLearningRate() == 0 && step.getWeightsSha256().isEmpty()
                         ? "" // another system's trainer does not report it
                         : ", learning rate " + number(step.getLearningRate())));
         if (step.getEntries() != null) {
-            details.add("the learner decided anew: "
+            details.add("the learner decided again: "
                     + (word.getTrainedTokens() > 0
                             ? word.getTrainedTokens() + " tokens trained on"
                             : "masked" + (word.getMaskedBy() == null ? "" : " by " + word.getMaskedBy())));
@@ -312,7 +312,7 @@ public final class RolloutEvents {
         details.add(source + " for " + letter.reason() + (letter.field().isEmpty() ? "" : " of " + letter.field())
                 + ": " + letter.message());
         if (found.newOffset() >= 0) {
-            details.add("redriven since, as " + source.substring(0, source.indexOf('@')) + "@" + found.newOffset());
+            details.add("redriven since to " + source.substring(0, source.indexOf('@')) + "@" + found.newOffset());
         }
         add(
                 letter.writtenAtMs(),
@@ -340,10 +340,7 @@ public final class RolloutEvents {
      * An event of a rollout.
      *
      * @param timeMs Unix milliseconds
-     * @param what a word or two
-     * @param details sentences
      * @param place of the record, without prefix
-     * @param data the same as JSON
      */
     public record RolloutEvent(long timeMs, String what, List<String> details, String place, ObjectNode data) {}
 }

@@ -14,17 +14,14 @@ import java.util.Optional;
 public record RolloutStatus(String word, String detail) {
     private static final String IN_FLIGHT = "in flight";
 
-    /**
-     * @param trace of this rollout alone
-     * @param epoch current epoch
-     */
+    /** @param trace of this rollout alone */
     public static RolloutStatus of(GroupTrace trace, String prefix, int epoch) {
         RolloutStatus found = of(trace, prefix);
         boolean isOfOlderEpoch = !trace.inputs().rollouts().isEmpty()
                 && trace.inputs().rollouts().stream()
                         .allMatch(rollout -> rollout.value().getEpoch() < epoch);
         return isOfOlderEpoch && found.word.equals(IN_FLIGHT)
-                ? new RolloutStatus("superseded", found.detail + ", and the run has moved on to epoch " + epoch)
+                ? new RolloutStatus("superseded", found.detail + ", and the run has moved to epoch " + epoch)
                 : found;
     }
 

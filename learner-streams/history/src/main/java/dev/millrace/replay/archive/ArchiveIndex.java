@@ -35,14 +35,11 @@ import org.jspecify.annotations.Nullable;
 /**
  * Contents of an archive. Its file {@code index.json} is written last, so a folder with one is complete.
  *
- * @param format of the archive
  * @param lineage origin of the epoch; null for a run's first
  * @param isWhole everything on the log was exported, not a range
  * @param held of an export of some batches; null otherwise
  * @param origin source of records that were never on our log, a sentence; null otherwise
  * @param configuration as YAML; empty if unknown
- * @param schemas by the ids in the records
- * @param files one per partition
  */
 record ArchiveIndex(
         int format,
@@ -80,7 +77,6 @@ record ArchiveIndex(
      * @param topic without prefix
      * @param from first exported offset, with or without a record
      * @param end behind the last
-     * @param sha256 of the file, hexadecimal
      * @param blocks file position by record offset, about one per MiB
      */
     record PartitionFile(
@@ -113,8 +109,7 @@ record ArchiveIndex(
         Path file = in(folder);
         try {
             if (!Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && Files.exists(file)) {
-                throw new ArchiveException(
-                        file + " is no file; give the folder that 'millrace export' wrote to the end");
+                throw new ArchiveException(file + " is not a file; give a complete folder of 'millrace export'");
             }
             byte[] text;
             try (InputStream in = Files.newInputStream(file)) {
@@ -122,15 +117,14 @@ record ArchiveIndex(
             }
             if (text.length > MOST_BYTES) {
                 throw new ArchiveException(file + " has more than " + MOST_BYTES
-                        + " bytes, which no index has; give the folder that 'millrace export' wrote to the end");
+                        + " bytes, too many for an index; give a complete folder of 'millrace export'");
             }
             ArchiveIndex index = parse(file, text);
             IndexCheck.require(folder, index);
             return index;
         } catch (NoSuchFileException e) {
             throw new ArchiveException(
-                    folder + " holds no archive (it has no " + NAME
-                            + "); give the folder that 'millrace export' wrote to the end",
+                    folder + " holds no archive (it has no " + NAME + "); give a complete folder of 'millrace export'",
                     e);
         } catch (IOException e) {
             throw new ArchiveException("cannot read " + file + ": " + e.getMessage(), e);
@@ -146,11 +140,11 @@ record ArchiveIndex(
             }
             ArchiveIndex index = JSON.treeToValue(tree, ArchiveIndex.class);
             if (index == null) {
-                throw new ArchiveException(file + " is no index of an archive: it is empty");
+                throw new ArchiveException(file + " is not an archive index: it is empty");
             }
             return index;
         } catch (JsonProcessingException e) {
-            throw new ArchiveException(file + " is no index of an archive: " + e.getOriginalMessage(), e);
+            throw new ArchiveException(file + " is not an archive index: " + e.getOriginalMessage(), e);
         }
     }
 
@@ -220,7 +214,7 @@ record ArchiveIndex(
                 try {
                     new Schema.Parser().parse(schema);
                 } catch (RuntimeException e) { // Avro's parser throws no common exception type
-                    throw refused("schema " + id + " is none: " + e.getMessage());
+                    throw refused("schema " + id + " is invalid: " + e.getMessage());
                 }
             });
         }
@@ -235,7 +229,7 @@ record ArchiveIndex(
                     || held.oldestWeights() < -1
                     || held.newestWeights() < held.oldestWeights()
                     || held.optimizerVersion() < -1) {
-                throw refused("what it says it holds is no range of batches and versions: " + held);
+                throw refused("its contents are not a range of batches and versions: " + held);
             }
         }
 
@@ -260,7 +254,7 @@ record ArchiveIndex(
         private void sha256(String of, @Nullable String text) {
             if (!SHA256.matcher(there("sha256 of " + of, text)).matches()) {
                 throw refused(of + " has the SHA-256 " + shown(String.valueOf(text))
-                        + ", which is none: it has 64 hexadecimal digits in lower case");
+                        + ", expected 64 lower-case hexadecimal digits");
             }
         }
 
@@ -327,7 +321,7 @@ record ArchiveIndex(
                             + (attributes.isSymbolicLink()
                                     ? "link"
                                     : attributes.isDirectory() ? "folder" : "device or pipe")
-                            + ", and an archive consists of files; copy the archive again");
+                            + ", and an archive has only files; copy the archive again");
                 }
                 return attributes.size();
             } catch (IOException e) {
@@ -358,7 +352,7 @@ record ArchiveIndex(
         }
 
         private ArchiveException refused(String why) {
-            return new ArchiveException(ArchiveIndex.in(folder) + " is not as 'millrace export' writes it: " + why
+            return new ArchiveException(ArchiveIndex.in(folder) + " is not a valid archive file: " + why
                     + "; export the run again, or copy the archive again");
         }
 

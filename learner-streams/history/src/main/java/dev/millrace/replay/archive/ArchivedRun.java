@@ -107,7 +107,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
         }
         if (origin().isPresent()) {
             return partitions(topics.rollouts()).isEmpty()
-                    ? Optional.of("an earlier version made it, without rollouts and steps; import the records again")
+                    ? Optional.of("an earlier version made it without rollouts and steps; import the records again")
                     : Optional.empty();
         }
         return Stream.of(
@@ -331,9 +331,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
 
         private ArchiveException broken(Exception e) {
             return new ArchiveException(
-                    "cannot read " + file + ": " + e.getMessage()
-                            + "; 'millrace import --verify' says whether it is as it was exported",
-                    e);
+                    "cannot read " + file + ": " + e.getMessage() + "; check it with 'millrace import --verify'", e);
         }
 
         @Override
@@ -392,7 +390,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                 try {
                     frame();
                 } catch (EOFException e) {
-                    broken = refused("it ends within what should be there");
+                    broken = refused("it is truncated");
                 } catch (ArchiveException e) {
                     broken = e;
                 }
@@ -403,7 +401,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
             }
             String found = HexFormat.of().formatHex(digest.digest());
             if (!found.equals(file.sha256())) {
-                throw new ArchiveException(path + " is not as it was exported: its SHA-256 is " + found
+                throw new ArchiveException(path + " was modified after the export: its SHA-256 is " + found
                         + ", the index says " + file.sha256() + "; copy the archive again");
             }
             if (broken != null) {
@@ -413,7 +411,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
 
         private void frame() throws IOException {
             if (!Arrays.equals(bytes(MAGIC.length), MAGIC)) {
-                throw refused("it is no Avro container");
+                throw refused("it is not an Avro container");
             }
             metadata();
             byte[] marker = bytes(MARKER_BYTES);
@@ -429,7 +427,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                 long count = varint(first);
                 if (count < 1 || count > file.records() - records) {
                     throw refused("a block at byte " + position + " says it has " + count
-                            + " records, and the index speaks of " + (file.records() - records) + " more");
+                            + " records, and the index expects " + (file.records() - records) + " more");
                 }
                 records += count;
                 long length = varint(readByte());
@@ -441,15 +439,14 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                     throw new EOFException();
                 }
                 if (!Arrays.equals(bytes(MARKER_BYTES), marker)) {
-                    throw refused("a block does not end where it says, before byte " + position);
+                    throw refused("a block does not end at its declared end, before byte " + position);
                 }
             }
             if (records != file.records()) {
                 throw refused("it has " + records + " records, and the index says " + file.records());
             }
             if (!due.isEmpty()) {
-                throw refused(
-                        "no block begins at byte " + due.iterator().next() + ", where the index says that one does");
+                throw refused("no block begins at byte " + due.iterator().next() + ", where the index expects one");
             }
         }
 
@@ -476,14 +473,14 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
                     return;
                 }
             } catch (RuntimeException e) { // Avro's parser throws no common exception type
-                throw refused("its schema is none: " + e.getMessage());
+                throw refused("its schema is invalid: " + e.getMessage());
             }
             throw refused("its records are not those of an archive");
         }
 
         private void require(String key, String due, Map<String, String> metadata) {
             if (!due.equals(metadata.get(key))) {
-                throw refused("its " + key + " is " + metadata.get(key) + ", and should be " + due);
+                throw refused("its " + key + " is " + metadata.get(key) + ", expected " + due);
             }
         }
 
@@ -554,7 +551,7 @@ public final class ArchivedRun implements RecordedRun, RunRecords {
         }
 
         private ArchiveException refused(String why) {
-            return new ArchiveException(path + " is not as 'millrace export' writes it: " + why
+            return new ArchiveException(path + " is not a valid archive file: " + why
                     + "; export the run again, or copy the archive again");
         }
     }

@@ -87,7 +87,7 @@ public final class BuiltArchive implements AutoCloseable {
             }
             byte[] name = key.getBytes(StandardCharsets.UTF_8);
             byte[] value = Objects.requireNonNull(
-                    AvroSerde.of(type, registry).serializer().serialize(topic, record), "a record is no tombstone");
+                    AvroSerde.of(type, registry).serializer().serialize(topic, record), "a record is not a tombstone");
             int id = ByteBuffer.wrap(value).getInt(ID_AT);
             schemas.computeIfAbsent(id, unseen -> registry.byId(unseen).toString());
             of.writer.write(new ConsumerRecord<>(
@@ -112,7 +112,6 @@ public final class BuiltArchive implements AutoCloseable {
      * Completes the archive.
      *
      * @param origin source of the records, a sentence
-     * @param configuration as YAML
      */
     public void finish(String origin, String configuration) {
         List<PartitionFile> files = new ArrayList<>();

@@ -7,7 +7,6 @@ import java.util.List;
  * Contents of an archive of some batches: batches, their trajectories and inputs, steps, every manifest, and available
  * weights.
  *
- * @param fromVersion least version of assembly
  * @param toVersion largest version of assembly
  * @param startVersion where the first batch's step began; -1 if no step is recorded
  * @param oldestWeights weights are here from this version to {@code newestWeights}; -1 if of none
@@ -43,7 +42,7 @@ public record HeldRange(
                                                 ? "; no optimiser's state is, so training cannot continue from it"
                                                 : ", and the optimiser's state of version " + optimizerVersion
                                                         + ", from which the first step began"));
-        all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps be learnt again")
+        all.add("other corrections can be tried on it" + (optimizerVersion < 0 ? "" : ", and its steps retrained")
                 + "; as recorded, a run is replayed from its beginning only");
         return all;
     }

@@ -159,7 +159,7 @@ final class ImportRounds implements AutoCloseable {
                 if (end > Objects.requireNonNull(due.get(partition))) {
                     throw new ArchiveException(
                             partition + " ends at offset " + end + " instead of " + due.get(partition)
-                                    + "; somebody else writes to the topic, so delete the run's topics and import again");
+                                    + "; another process writes to the topic, so delete the run's topics and import again");
                 }
                 due.remove(partition, end);
             });

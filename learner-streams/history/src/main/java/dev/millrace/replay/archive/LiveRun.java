@@ -235,7 +235,7 @@ public final class LiveRun implements RecordedRun {
                             ReadLimit.withoutProgress(patience),
                             fetched::add)) {
                 throw new ArchiveException(
-                        "nothing came from " + partition + " at offset " + log.position(partition) + " for "
+                        "no record came from " + partition + " at offset " + log.position(partition) + " for "
                                 + patience.toSeconds() + " s; is the broker out of reach, or a transaction left open?");
             }
             return Optional.ofNullable(fetched.poll()).filter(record -> record.offset() < end);

@@ -73,7 +73,6 @@ public final class RangeSelection {
     }
 
     /**
-     * @param wanted selects batches
      * @param fromOffset of a batch, inclusive
      * @param toOffset of a batch, inclusive
      * @throws ArchiveException without such a batch, or if its records are gone
@@ -81,8 +80,7 @@ public final class RangeSelection {
     public Selected select(Predicate<LearnerBatch> wanted, long fromOffset, long toOffset) {
         Batches batches = batches(wanted, fromOffset, toOffset);
         if (batches.first < 0) {
-            throw new ArchiveException(
-                    "no batch of the run lies in the range that was asked for, so there is nothing to export");
+            throw new ArchiveException("the range has no batch of the run, so there is nothing to export");
         }
         letters();
         prompts(batches.groups);

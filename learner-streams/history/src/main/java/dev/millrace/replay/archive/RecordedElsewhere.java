@@ -87,7 +87,6 @@ public final class RecordedElsewhere {
      * @param members sequences in group order, at least one; their rollout source is replaced
      * @param isKnown inputs that all of them have in addition to any trajectory's
      * @param advantages of the other system, per member one per response token; null if unknown
-     * @param figures of the step, by name
      * @param assembledAtMs Unix milliseconds
      * @throws IllegalArgumentException if one lacks an input of the algorithm
      */

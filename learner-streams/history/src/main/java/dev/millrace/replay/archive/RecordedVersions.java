@@ -133,7 +133,7 @@ public final class RecordedVersions implements AutoCloseable {
                 Place place = Objects.requireNonNull(places.get(version));
                 throw new ArchiveException("version " + version + " was published twice, at " + place.partition() + "@"
                         + place.offset() + " and @" + other.offset()
-                        + ", with other weights: two learners wrote to one run");
+                        + ", with different weights: two learners wrote to one run");
             });
             places.values().forEach(place -> place.batchId().ifPresent(batch -> beginnings.put(batch, place.parent())));
         }
@@ -186,25 +186,21 @@ public final class RecordedVersions implements AutoCloseable {
         }
         Place place = places.get(version);
         if (place == null) {
-            throw new VersionUnavailableException(
-                    version,
-                    "version " + version + " is not among those that are recorded: "
-                            + (places.isEmpty() ? "there are none" : places.firstKey() + " to " + places.lastKey()));
+            throw new VersionUnavailableException("version " + version + " is not among those that are recorded: "
+                    + (places.isEmpty() ? "there are none" : places.firstKey() + " to " + places.lastKey()));
         }
         manifest = fetcher.fetch(place.partition(), new long[] {place.offset()}).stream()
                 .findFirst()
                 .flatMap(this::ours)
-                .orElseThrow(() -> new VersionUnavailableException(
-                        version,
-                        "the manifest of version " + version + " is no longer at " + place.partition() + "@"
-                                + place.offset()));
+                .orElseThrow(() -> new VersionUnavailableException("the manifest of version " + version
+                        + " is no longer at " + place.partition() + "@" + place.offset()));
         atHand.put(version, manifest);
         return manifest;
     }
 
     public DecoderShape shape() {
         return PolicyFeed.shapeOf(
-                manifest(newest().orElseThrow(() -> new VersionUnavailableException(0, "no version is recorded"))));
+                manifest(newest().orElseThrow(() -> new VersionUnavailableException("no version is recorded"))));
     }
 
     /**
@@ -232,19 +228,16 @@ public final class RecordedVersions implements AutoCloseable {
                 range = run.range(partition);
             } catch (ArchiveException | IllegalArgumentException e) {
                 throw new VersionUnavailableException(
-                        manifest.getVersion(),
-                        "version " + manifest.getVersion() + " cannot be read: " + e.getMessage(),
-                        e);
+                        "version " + manifest.getVersion() + " cannot be read: " + e.getMessage(), e);
             }
             if (location.getFirstOffset() < range.from() || location.getLastOffset() >= range.end()) {
-                throw new VersionUnavailableException(
-                        manifest.getVersion(),
-                        "version " + manifest.getVersion()
-                                + " is not stored any more: its chunks lay on " + partition + " at offsets "
-                                + location.getFirstOffset() + " to "
-                                + location.getLastOffset() + ", and what is there goes from " + range.from() + " to "
-                                + (range.end() - 1)
-                                + "; weights.keep_versions says how many are kept, an archive which it has");
+                throw new VersionUnavailableException("version " + manifest.getVersion()
+                        + " is no longer stored: its chunks were on " + partition + " at offsets "
+                        + location.getFirstOffset() + " to "
+                        + location.getLastOffset() + ", and the topic now has offsets from " + range.from()
+                        + " to "
+                        + (range.end() - 1)
+                        + "; weights.keep_versions sets how many are kept");
             }
             try (RecordCursor cursor = run.read(partition, location.getFirstOffset())) {
                 for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();

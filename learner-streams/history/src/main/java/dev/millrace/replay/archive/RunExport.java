@@ -66,7 +66,6 @@ public final class RunExport {
         return to(folder, ranges, null);
     }
 
-    /** Exports what some batches depend on. */
     public long to(Path folder, RangeSelection.Selected selected) {
         return to(folder, selected.ranges(), selected.held());
     }

@@ -98,7 +98,7 @@ public final class RunImport {
         if (without > MOST_WITHOUT) {
             throw new ArchiveException(
                     "the archive has " + without + " offsets without a record, and more than " + MOST_WITHOUT
-                            + " cannot be made again in reasonable time; export a younger run, or replay the archive itself");
+                            + " cannot be recreated in reasonable time; export a newer run, or replay the archive itself");
         }
     }
 
@@ -123,7 +123,7 @@ public final class RunImport {
         consumer.endOffsets(partitions, PATIENCE).forEach((partition, end) -> {
             if (end != 0) {
                 throw new ArchiveException(partition + " is not empty: it ends at offset " + end
-                        + "; records can get their offsets back only on topics that nothing was written to");
+                        + "; records keep their offsets only on topics without earlier writes");
             }
         });
     }
@@ -160,7 +160,7 @@ public final class RunImport {
             throw new ArchiveException("the import was interrupted", e);
         } catch (ExecutionException e) {
             throw new ArchiveException(
-                    "the filling at the beginning of " + deletable + " could not be deleted: "
+                    "the placeholders at the beginning of " + deletable + " could not be deleted: "
                             + Objects.requireNonNullElse(e.getCause(), e).getMessage(),
                     e);
         }
@@ -315,8 +315,9 @@ public final class RunImport {
                     long offset = sent.at().get().offset();
                     if (offset != sent.due()) {
                         throw new ArchiveException(
-                                "the record of " + partition + "@" + sent.due() + " came to lie at offset " + offset
-                                        + "; somebody else writes to the topic, so delete the run's topics and import again");
+                                "the record of " + partition + "@" + sent.due() + " was written at offset " + offset
+                                        + "; another process writes to the topic, so delete the run's topics and"
+                                        + " import again");
                     }
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
@@ -324,7 +325,7 @@ public final class RunImport {
                 } catch (ExecutionException e) {
                     Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
                     throw new ArchiveException(
-                            "the broker did not take the record of " + partition + "@" + sent.due() + ": "
+                            "the broker did not accept the record of " + partition + "@" + sent.due() + ": "
                                     + cause.getMessage(),
                             cause);
                 }

@@ -82,7 +82,7 @@ public final class CounterfactualFiles {
             ReportFolder files, String runId, String view, ReportOrigin origin, Consumer<String> said) {
         this.files = files;
         this.said = said;
-        this.report = Report.of("What learning would have been: run " + runId, List.of())
+        this.report = Report.of("Counterfactual training: run " + runId, List.of())
                 .shownBy(view)
                 .madeBy(origin);
     }

@@ -18,8 +18,6 @@ import java.util.function.ToDoubleFunction;
 /**
  * A number of a step or gradient.
  *
- * @param key in CSV and JSON
- * @param title for people
  * @param of NaN for none
  */
 record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
@@ -70,7 +68,7 @@ record Figure<T>(String key, String title, ToDoubleFunction<T> of) {
                     f -> f.advantages().changed()));
 
     static final List<Figure<VariantStep>> TRAINED = List.of(
-            new Figure<>("batch_reward", "reward of the batch that was learnt from", VariantStep::batchReward),
+            new Figure<>("batch_reward", "reward of the training batch", VariantStep::batchReward),
             new Figure<>(
                     "rollouts_as_recorded",
                     "rollouts of the batch that are the recorded ones, bit for bit",

@@ -49,7 +49,7 @@ public final class GradientReport {
                                 columns(found),
                                 IntStream.range(0, found.names().size()).boxed().toList())))
                 .with(Section.of("Gradients").with(charts.subList(0, PICTURED)))
-                .with(Section.of("Gradients: everything else")
+                .with(Section.of("Gradients: all other figures")
                         .with(charts.subList(PICTURED, charts.size()))
                         .forDetails());
     }
@@ -63,7 +63,7 @@ public final class GradientReport {
                 .max(Comparator.comparingDouble(c -> found.mean(c, VariantGradient::cosineToReference)))
                 .orElse(-1);
         if (closest < 0) {
-            return Conclusion.of(asked, "not known: no on-policy gradient was taken", Health.NONE)
+            return Conclusion.of(asked, "unknown: no on-policy gradient was computed", Health.NONE)
                     .sure(reference(found));
         }
         SampleMean cosine = SampleMean.of(found.curve(closest, VariantGradient::cosineToReference));
@@ -78,7 +78,7 @@ public final class GradientReport {
                                 + (ahead.values() == 0
                                         ? ""
                                         : ahead.low() > 0
-                                                ? ", ahead of every other"
+                                                ? ", ahead of all others"
                                                 : ", though not clearly ahead of the next"),
                         Health.NONE)
                 .resting("mean cosine", cosine.shown("%.3f"))
@@ -121,7 +121,7 @@ public final class GradientReport {
                 .filter(step -> step.reference().isPresent())
                 .count();
         if (known == 0) {
-            return "without an on-policy gradient to hold them against, since nothing was sampled";
+            return "without an on-policy gradient for comparison, since nothing was sampled";
         }
         GradientStep first = found.steps().stream()
                 .filter(step -> step.reference().isPresent())
@@ -135,7 +135,7 @@ public final class GradientReport {
                 + (noisy == 0
                         ? ""
                         : "; at " + noisy + " of " + known
-                                + " steps it is nothing but noise, or nothing, and progress is left out there");
+                                + " steps it is noise or zero, and progress is omitted there");
     }
 
     public static final class GradientRecord {

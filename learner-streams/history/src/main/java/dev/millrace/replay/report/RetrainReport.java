@@ -42,7 +42,7 @@ public final class RetrainReport {
         List<String> verdict = new ArrayList<>();
         verdict.add(String.format(
                 Locale.ROOT,
-                "learnt again from version %d to %d: %s, %s%s in %.1f s",
+                "retrained from version %d to %d: %s, %s%s in %.1f s",
                 range.from(),
                 range.to(),
                 count(found.steps().size(), "step"),
@@ -69,8 +69,8 @@ public final class RetrainReport {
                         .noting(variants.stream()
                                 .map(c -> found.names().get(c) + ": " + fate(found, c))
                                 .toList()))
-                .with(Section.of("Learnt again").with(tried.subList(0, 1)).with(pictured(steps)))
-                .with(Section.of("Learnt again: everything else")
+                .with(Section.of("Retrained").with(tried.subList(0, 1)).with(pictured(steps)))
+                .with(Section.of("Retrained: everything else")
                         .with(tried.subList(1, tried.size()))
                         .with(steps.stream()
                                 .filter(chart -> !pictured(steps).contains(chart))
@@ -89,8 +89,9 @@ public final class RetrainReport {
                         variant -> Math.abs(difference(found, variant).mean())))
                 .orElse(RECORDED);
         String same = isRun
-                ? "the run's own settings make its weights again, bit for bit"
-                : "the run's own settings do not make its weights again, so that recorded and variants are compared from the same start";
+                ? "the run's own settings reproduce its weights bit for bit"
+                : "the run's own settings do not reproduce its weights; recorded and variants are compared from the"
+                        + " same start";
         if (furthest == RECORDED) {
             return Conclusion.of(
                             asked,
@@ -98,8 +99,8 @@ public final class RetrainReport {
                             isRun ? Health.OK : Health.LOOK)
                     .sure(
                             found.names().size() == 1
-                                    ? count(found.steps().size(), "step") + " learnt again"
-                                    : "no variant was tried in the task, so nothing is said of its reward");
+                                    ? count(found.steps().size(), "step") + " retrained"
+                                    : "no variant was evaluated in the task, so its reward is unknown");
         }
         SampleMean away = difference(found, furthest);
         String name = found.names().get(furthest);
@@ -119,7 +120,7 @@ public final class RetrainReport {
                         away.mean() <= -FAR ? Health.LOOK : Health.NONE)
                 .resting("reward at the end, less that of recorded", away.shown("%+.2f"))
                 .sure((away.values() < 2
-                                ? "1 seed, so that there is no interval"
+                                ? "1 seed, so there is no interval"
                                 : "95 % interval over " + away.values() + " seeds")
                         + "; by the mean of " + averaged(found, furthest) + "; "
                         + same);
@@ -270,21 +271,21 @@ public final class RetrainReport {
     static String proof(RetrainSeeds found, VersionInterval range) {
         if (found.first().parted().isEmpty()) {
             return "as recorded: the run's own settings " + (found.live() ? sampledAgain(found.first()) + ", and " : "")
-                    + "make the weights of "
+                    + "reproduce the weights of "
                     + (range.steps() == 1 ? "version " + range.to() : "all " + count(range.steps(), "version"))
-                    + " again, bit for bit";
+                    + " bit for bit";
         }
         long parted = found.first().parted().getAsLong();
         if (found.live()) {
             return "not as recorded: the run's own settings " + sampledAgain(found.first())
-                    + ", and the weights part from the recorded ones at version "
+                    + ", and the weights diverge from the recorded ones at version "
                     + parted
                     + ". Without --live the replay says whether it is the sampling: keys and values that outlived a swap, another kind of machine,"
-                    + " or other settings of the generator; what follows is still one variant against another";
+                    + " or other settings of the generator; the comparison of the variants still holds";
         }
-        return "not as recorded: under these settings the weights part from the recorded ones at version " + parted
+        return "not as recorded: under these settings the weights diverge from the recorded ones at version " + parted
                 + ". The run had another configuration (give it with --config), another kind of machine or another number of learner.step.shards;"
-                + " what follows is still one learner against another, from the same version over the same batches";
+                + " the comparison still holds: both start from the same version over the same batches";
     }
 
     private static String sampledAgain(RetrainRecord found) {
@@ -303,7 +304,7 @@ public final class RetrainReport {
             return fate(found.first(), variant);
         }
         if (found.each().stream().allMatch(one -> one.ending(variant) == null && one.rewards(variant).length == 0)) {
-            return "not tried in the task";
+            return "not evaluated in the task";
         }
         long collapsed = found.each().stream()
                 .filter(one ->
@@ -343,7 +344,7 @@ public final class RetrainReport {
             return ending;
         }
         if (found.rewards(variant).length == 0) {
-            return "not tried in the task";
+            return "not evaluated in the task";
         }
         if (found.collapsedAt(variant).isPresent()) {
             return "collapsed: from version " + found.collapsedAt(variant).getAsLong()

@@ -102,10 +102,7 @@ public final class WhatIfReport {
         return List.copyOf(columns);
     }
 
-    /**
-     * @param isImported another system's records, whose corrections are unknown
-     * @param more sentences for the verdict
-     */
+    /** @param isImported another system's records, whose corrections are unknown */
     public static Report of(
             String runId, boolean isImported, ReplayTotals totals, long tokens, double seconds, List<String> more) {
         return new WhatIfReport(totals, isImported).report(runId, tokens, seconds, more);
@@ -144,12 +141,11 @@ public final class WhatIfReport {
         verdict.add(
                 totals.notAsRecorded() == 0
                         ? isImported
-                                ? "recorded stands for the algorithm given on import: another system's records do not say which corrections it used"
-                                : "the run's own corrections, decided again, give every recorded batch as it was assembled; what the"
-                                        + " learner decides anew where versions pass before the step, --rescore at-step shows"
+                                ? "recorded is the algorithm given on import: the records do not name the corrections used"
+                                : "the run's own corrections reproduce every batch as assembled; --rescore at-step"
+                                        + " shows the decisions that the learner repeats at the step"
                         : totals.notAsRecorded() + " of " + totals.steps()
-                                + " batches were not made by these corrections; give the configuration that the run had with"
-                                + " --config");
+                                + " batches do not match these corrections; give the run's configuration with --config");
         verdict.addAll(more);
         List<Chart> first = new ArrayList<>();
         List<Chart> others = new ArrayList<>();
@@ -187,7 +183,7 @@ public final class WhatIfReport {
 
     /** Of the corrections that differ most from the run's own. */
     private Conclusion conclusion() {
-        String asked = "What would other corrections have made of the recorded batches?";
+        String asked = "How would other corrections have treated the recorded batches?";
         int most = alternatives().stream()
                 .skip(1)
                 .max(Comparator.comparingDouble(
@@ -198,10 +194,10 @@ public final class WhatIfReport {
             found = Conclusion.of(
                             asked,
                             percent(
-                                    "nothing else was asked; " + own + " corrections mask %s of the tokens",
+                                    "no other corrections were given; " + own + " corrections mask %s of the tokens",
                                     totals.total(0).tokens().fraction()),
                             Health.NONE)
-                    .sure(totals.steps() + " recorded steps, all of them counted");
+                    .sure(totals.steps() + " recorded steps, all counted");
         } else {
             SampleMean more = totals.total(most).moreMasked();
             String name = totals.names().get(most);
@@ -230,8 +226,8 @@ public final class WhatIfReport {
                                     + (Double.isNaN(ess) ? "" : String.format(Locale.ROOT, ", ESS ratio %.3f", ess)))
                     .sure(String.format(
                             Locale.ROOT,
-                            "95 %% interval over %,d steps as if they were independent; after the first decision that differs the"
-                                    + " policy would have been another, and of that no replay of decisions says anything",
+                            "95 %% interval over %,d steps as if they were independent; after the first different"
+                                    + " decision the policy would have differed, which a replay of decisions cannot show",
                             more.values()));
         }
         return totals.notAsRecorded() == 0
@@ -242,18 +238,19 @@ public final class WhatIfReport {
                         Health.LOOK,
                         found.figure(),
                         found.sure() + "; " + totals.notAsRecorded() + " of " + totals.steps()
-                                + " batches were not made by the configuration that is given");
+                                + " batches do not match the given configuration");
     }
 
     private String alarms(int alternative) {
         int own = alarmed(0);
         int others = alarmed(alternative);
-        String judged =
-                own == 0 && others == 0 ? "" : ", and " + counted(others, "is ill", "are ill") + " in place of " + own;
+        String judged = own == 0 && others == 0
+                ? ""
+                : ", and " + counted(others, "is unhealthy", "are unhealthy") + " in place of " + own;
         long clipped = totals.total(0).causes().getOrDefault(Cause.CLIP_SATURATION, 0);
         return clipped == 0
                 ? judged
-                : judged + "; without judging what is clipped there, " + counted(clipped, "was ill", "were ill");
+                : judged + "; clipping aside, " + counted(clipped, "was unhealthy", "were unhealthy");
     }
 
     private static String counted(long steps, String one, String more) {
@@ -324,8 +321,7 @@ public final class WhatIfReport {
         EnumSet<Cause> seen = EnumSet.noneOf(Cause.class);
         alternatives().forEach(a -> seen.addAll(totals.total(a).causes().keySet()));
         if (seen.isEmpty()) {
-            return Section.of("Diagnosis")
-                    .noting(List.of("nothing could be trained on, so there is nothing to diagnose"));
+            return Section.of("Diagnosis").noting(List.of("no trainable token, so there is nothing to diagnose"));
         }
         List<Column<Integer>> columns = new ArrayList<>(List.of(name()));
         seen.forEach(cause -> columns.add(Column.countWhereKnown(cause.title(), a -> steps(cause, a))));
@@ -341,10 +337,9 @@ public final class WhatIfReport {
                 .filter(cause -> cause != Cause.NONE)
                 .forEach(cause -> notes.add(cause.title() + " (" + cause.letter() + "): " + cause.meaning()));
         if (seen.contains(Cause.CLIP_SATURATION) && totals.names().size() > 1) {
-            notes.add(
-                    "what other corrections would have clipped is known only by training with them, so their steps are not"
-                            + " judged by it, and one without another finding counts as \"" + Cause.NONE.title()
-                            + "\"");
+            notes.add("clipping under other corrections is known only by retraining, so their steps are not judged by"
+                    + " it, and a step without another finding counts as \"" + Cause.NONE.title()
+                    + "\"");
         }
         alarms.forEach((alarm, names) -> notes.add(String.join(", ", names) + ": first " + alarm));
         return Section.of("Diagnosis")

@@ -21,27 +21,24 @@ final class ExternalPartners {
     static void requireNone(Collection<Trajectory> trajectories, boolean areRewarded) {
         for (Trajectory trajectory : trajectories) {
             Optional<String> part = trajectory.getRewardSource() != null && !areRewarded
-                    ? Optional.of("was rewarded by a record of its own (topic rewards)")
+                    ? Optional.of("has a reward record (topic rewards)")
                     : trajectory.getReferenceLogProbs() != null
                             ? Optional.of("carries log-probs of a reference (topic reference-scores)")
                             : trajectory.getTeacherLogProbs() != null
                                     ? Optional.of("carries log-probs of a teacher (topic teacher-scores)")
                                     : Optional.empty();
             part.ifPresent(what -> {
-                throw new ArchiveException(
-                        "rollout " + trajectory.getRolloutId() + " " + what
-                                + ", and its writer cannot judge a rollout that is sampled now; leave out --live"
-                                + (trajectory.getRewardSource() == null
-                                        ? ""
-                                        : ", or name who rewards these: --rewarder COMMAND, or --rewards with a kind of reward"));
+                throw new ArchiveException("rollout " + trajectory.getRolloutId() + " " + what
+                        + ", and its writer cannot score a newly sampled rollout; leave out --live"
+                        + (trajectory.getRewardSource() == null
+                                ? ""
+                                : ", or give their rewards: --rewarder COMMAND, or --rewards with a kind of"
+                                        + " reward"));
             });
         }
     }
 
-    /**
-     * @param instead the way out
-     * @throws ArchiveException naming the first rollout with partner rewards
-     */
+    /** @throws ArchiveException naming the first rollout with partner rewards */
     static void requireEnvironmentsReward(TrainingBatch batch, String instead) {
         batch.members().stream()
                 .map(Member::trajectory)
@@ -49,8 +46,8 @@ final class ExternalPartners {
                 .findFirst()
                 .ifPresent(rewarded -> {
                     throw new ArchiveException("rollout " + rewarded.getRolloutId()
-                            + " was rewarded by a record of its own (topic rewards), and what is"
-                            + " sampled now would be rewarded by the task's environment, which says nothing of that reward; "
+                            + " has a reward record (topic rewards), and newly sampled rollouts would get the task"
+                            + " environment's reward, a different one; "
                             + instead);
                 });
     }

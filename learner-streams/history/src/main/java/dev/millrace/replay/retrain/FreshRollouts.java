@@ -106,7 +106,7 @@ public final class FreshRollouts implements AutoCloseable {
                 version -> load(versions, version),
                 Math.toIntExact(Math.max(1, range.from() - Math.min(needs.oldest, range.from()) + 1)));
         if (needs.oldest < range.from()) {
-            requireThere(needs.oldest);
+            requireAvailable(needs.oldest);
         }
         this.prompts = new RecordedPrompts(
                 run,
@@ -121,14 +121,14 @@ public final class FreshRollouts implements AutoCloseable {
         return versions.load(version, recorded::cached);
     }
 
-    private void requireThere(long oldest) {
+    private void requireAvailable(long oldest) {
         try {
             recorded.get(oldest);
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new ArchiveException(
                     "version " + oldest
-                            + " sampled for a batch of the range and would have to sample for it again, and "
-                            + "its weights cannot be had; choose a later --from-version, or leave out --live. "
+                            + " sampled for a batch of the range and must sample again, and its weights are not"
+                            + " available; choose a later --from-version, or leave out --live. "
                             + e.getMessage(),
                     e);
         }
@@ -271,10 +271,7 @@ public final class FreshRollouts implements AutoCloseable {
     /** Samples a run's prompts with any weights. Used by one thread. */
     public interface RolloutSource {
 
-        /**
-         * @param index in the group
-         * @param versions by response position; the last span extends to the end
-         */
+        /** @param versions by response position; the last span extends to the end */
         record Sample(PromptRequest request, int index, List<VersionSpan> versions) {}
 
         /** Why a prompt cannot be sampled here; empty if it can be. */

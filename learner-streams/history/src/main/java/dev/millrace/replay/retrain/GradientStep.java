@@ -28,7 +28,6 @@ public record GradientStep(
      * On-policy gradient of fresh groups without corrections, the reference of the others.
      *
      * @param signal unbiased squared norm of the expected gradient; may be below 0
-     * @param noise variance
      * @param isSomething has signal and is not zero
      */
     public record ReferenceGradient(int sequences, double norm, double signal, double noise, boolean isSomething) {}

@@ -47,10 +47,7 @@ public final class PatchTrial {
     private final Deque<Long> offsets = new ArrayDeque<>();
     private @Nullable LearnerBatch newest;
 
-    /**
-     * @param ofRun the run's algorithm
-     * @param nanos monotonic clock
-     */
+    /** @param nanos monotonic clock */
     public PatchTrial(RecordedRun run, Algorithm ofRun, TrialLimit limit, LongSupplier nanos) {
         this.run = run;
         this.ofRun = new Alternative("as recorded", ofRun);
@@ -118,7 +115,6 @@ public final class PatchTrial {
     }
 
     /**
-     * @param cause to clear
      * @param patched the run's algorithm with one patch each; none has {@link #missing} inputs
      * @param threads at least 1
      * @throws dev.millrace.replay.archive.ArchiveException if rollouts are deleted

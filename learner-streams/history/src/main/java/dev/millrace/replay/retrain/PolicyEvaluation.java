@@ -9,7 +9,6 @@ public interface PolicyEvaluation {
     /**
      * Mean reward on fixed prompts and draws.
      *
-     * @param version of the weights
      * @throws dev.millrace.policy.session.NonFiniteScoreException for non-finite weights
      */
     double meanReward(Weights weights, long version);

@@ -32,7 +32,6 @@ public final class RecordedPrompts implements AutoCloseable {
     /**
      * Reads every prompt once.
      *
-     * @param groups wanted
      * @param check sees each request
      * @throws ArchiveException if one is missing
      */

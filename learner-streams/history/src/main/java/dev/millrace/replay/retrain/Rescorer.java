@@ -66,7 +66,6 @@ public final class Rescorer implements AutoCloseable {
     public record Rescored(StageFacts facts, Agreement agreement, long[] proximalVersions) {}
 
     /**
-     * @param trajectories one per entry
      * @param recorded the batch under recorded log-probs
      * @throws ArchiveException if a version is deleted
      */
@@ -162,7 +161,7 @@ public final class Rescorer implements AutoCloseable {
     private long atStep(LearnerBatch batch) {
         OptionalLong version = versions.beginningOf(batch.getBatchId());
         return version.orElseThrow(() -> new ArchiveException("no version is recorded that batch " + batch.getBatchId()
-                + " made, so nobody knows from which its step began"));
+                + " made, so the version its step started from is unknown"));
     }
 
     private Weights weights(long version) {

@@ -4,7 +4,6 @@ package dev.millrace.replay.retrain;
  * Log-probs to recompute.
  *
  * @param own the old ones, under each token's sampling version
- * @param proximal version of the proximal ones
  */
 public record Rescoring(boolean own, Proximal proximal) {
 
@@ -43,8 +42,7 @@ public record Rescoring(boolean own, Proximal proximal) {
             } else if (proximal == null && !word.equals("own")) {
                 proximal = proximal(word, text);
             } else {
-                throw new IllegalArgumentException(
-                        "'" + text + "' says twice what is computed again; it takes " + WORDS);
+                throw new IllegalArgumentException("'" + text + "' names a recomputation twice; expected " + WORDS);
             }
         }
         return new Rescoring(own, proximal == null ? new Proximal.Kept() : proximal);
@@ -58,7 +56,7 @@ public record Rescoring(boolean own, Proximal proximal) {
             return new Proximal.AtStep();
         }
         if (!word.matches("\\d{1,18}")) {
-            throw new IllegalArgumentException("'" + text + "' does not say what is computed again; it takes " + WORDS);
+            throw new IllegalArgumentException("'" + text + "' names no recomputation; expected " + WORDS);
         }
         return new Proximal.Fixed(Long.parseLong(word));
     }

@@ -6,7 +6,6 @@ import java.util.Optional;
 /**
  * A recorded step under every variant.
  *
- * @param version it made
  * @param recordedReward batch mean
  * @param recordedStaleness expected by the batch, in versions
  * @param variants empty for one that ended

@@ -110,7 +110,7 @@ public final class Retraining {
      */
     public void replay(VersionInterval range, RetrainListener listener) {
         if (others.isEmpty() && variants.stream().anyMatch(Variant::isRewarded)) {
-            throw new IllegalStateException("nobody gives the other rewards that a variant is to see");
+            throw new IllegalStateException("no other rewards were given for the variant");
         }
         RecordedSteps steps = new RecordedSteps(run, versions);
         steps.requireAll(range);
@@ -327,9 +327,9 @@ public final class Retraining {
             String recorded = step.made().getWeights().getSha256();
             if (!recorded.equals(found)) {
                 throw new ArchiveException("the optimiser's state of version " + wanted
-                        + " is to be learnt again from version " + checkpoint + ", and here the step on batch "
+                        + " must be retrained from version " + checkpoint + ", and here the step on batch "
                         + step.batch().batch().getBatchId() + " makes the weights " + found + " in place of " + recorded
-                        + ": another kind of processor, another release or other settings; begin with --from-version "
+                        + ": another processor type, release or settings; start with --from-version "
                         + checkpoint);
             }
         }
@@ -503,16 +503,12 @@ public final class Retraining {
 
         void step(RetrainedStep step);
 
-        /**
-         * @param version of the policies
-         * @param rewards per variant; empty for one that ended
-         */
+        /** @param rewards per variant; empty for one that ended */
         void evaluated(long version, List<OptionalDouble> rewards);
 
         /**
          * A variant ended because of non-finite numbers.
          *
-         * @param variant index
          * @param version reached
          */
         void ended(int variant, long version, String why);

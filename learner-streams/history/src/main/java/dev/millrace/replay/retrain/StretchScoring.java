@@ -26,7 +26,6 @@ public final class StretchScoring implements AutoCloseable {
     /**
      * Part of a response to score under one version.
      *
-     * @param trajectory index
      * @param start first response token
      * @param end behind the last
      * @param into receives the log-probs

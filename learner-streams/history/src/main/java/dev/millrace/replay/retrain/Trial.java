@@ -8,12 +8,8 @@ import java.util.Optional;
 /**
  * Result of trying patches on the last batches.
  *
- * @param cause addressed by the patches
- * @param batches decided again
- * @param seconds taken
  * @param isCut the time limit ended it early
  * @param recorded the recorded course
- * @param patched one per patch
  */
 public record Trial(
         Cause cause,

@@ -21,8 +21,6 @@ import org.jspecify.annotations.Nullable;
 /**
  * Tried batches under one algorithm.
  *
- * @param diagnoses of its steps
- * @param tokens trainable, and masked of these
  * @param zeroWeights trained tokens with weight 0
  * @param sequences with trainable tokens, and wholly masked of these
  * @param guardedSteps steps at which a length guard would lower the rate
@@ -44,8 +42,6 @@ public record TrialCourse(
      * Diagnoses by step.
      *
      * @param causeAt whether the tree names the cause, by step, most severe or not
-     * @param alarmSteps steps with any cause
-     * @param firstAlarm of these
      * @param last diagnosis at the last step; empty without trainable tokens
      */
     public record Diagnoses(List<Boolean> causeAt, int alarmSteps, OptionalLong firstAlarm, Optional<Diagnosis> last) {

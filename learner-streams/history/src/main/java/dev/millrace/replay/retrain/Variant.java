@@ -8,8 +8,6 @@ import java.util.Optional;
 /**
  * Settings of a re-train.
  *
- * @param name for display
- * @param algorithm decides and trains
  * @param lora initial adapter of a run's first version, if adapters are trained
  * @param isRewarded sees other rewards than recorded
  */

@@ -12,7 +12,6 @@ package dev.millrace.replay.retrain;
  * @param norm before clipping
  * @param cosineToUpdate of the step direction to the recorded update; momentum and scaling of AdamW keep it below 1
  *     for the run's own variant too
- * @param cosineToReference to the on-policy gradient
  * @param essRatio of raw sequence weights
  * @param stepScale factor on the learning rate
  */

@@ -21,7 +21,7 @@ public record VersionInterval(long from, long to) {
      */
     public static VersionInterval of(Long from, Long to, RecordedVersions versions) {
         if (versions.oldest().isEmpty()) {
-            throw new IllegalArgumentException("the run has no version yet, so there is no step to learn again");
+            throw new IllegalArgumentException("the run has no version yet, so there is no step to retrain");
         }
         return between(
                 from, to, versions.oldest().getAsLong(), versions.newest().getAsLong(), "the recorded versions are ");
@@ -42,7 +42,7 @@ public record VersionInterval(long from, long to) {
         if (beginnings.getCount() == 0) {
             throw new IllegalArgumentException(
                     "no step on one of the archive's batches, " + held.firstBatch() + " to " + held.lastBatch()
-                            + ", is recorded, so there is none to learn again; export a range in which the run learnt");
+                            + ", is recorded, so there is none to retrain; export a range with training steps");
         }
         return between(
                 from, to, beginnings.getMin(), beginnings.getMax() + 1, "the archive holds the steps from version ");

@@ -200,7 +200,7 @@ class DoctorTest {
                         NOW));
         assertThat(new Doctor().findings(examination))
                 .containsExactly(new Finding(
-                        Weight.SICK,
+                        Weight.CRITICAL,
                         "alarm open-transaction",
                         "rollouts-3: stands still at 17",
                         "kafka-transactions abort"));
@@ -217,11 +217,11 @@ class DoctorTest {
                 HeldOut.NONE,
                 new Examination.Observed(List.of(serving("g1", 12, NOW)), Map.of(), List.of(), NOW));
         assertThat(new Doctor().findings(examination)).singleElement().satisfies(finding -> {
-            assertThat(finding.weight()).isEqualTo(Weight.WEAK);
+            assertThat(finding.weight()).isEqualTo(Weight.WARNING);
             assertThat(finding.subject()).isEqualTo("versions");
             assertThat(finding.sentence())
                     .isEqualTo(
-                            "a manifest names version 1000000, and the run's chain ends with version 12; it is passed over");
+                            "a manifest names version 1000000, and the run's chain ends with version 12; it is ignored");
         });
     }
 
@@ -234,7 +234,7 @@ class DoctorTest {
                 Optional.of(diagnosis(Cause.VARIANCE_BLOW_UP, Fix.MASK_BAND)));
         assertThat(findings)
                 .extracting(Finding::weight)
-                .containsExactly(Weight.BROKEN, Weight.SICK, Weight.SICK, Weight.SICK);
+                .containsExactly(Weight.BROKEN, Weight.CRITICAL, Weight.CRITICAL, Weight.CRITICAL);
         assertThat(findings).extracting(Finding::subject).containsExactly("ledger", "off policy", "serving", "ESS");
         assertThat(findings.get(0).sentence()).endsWith("the first: batch 4 was trained on twice");
         assertThat(findings.get(2).sentence()).isEqualTo("generator g1 serves version 2, the newest is 12");
@@ -252,7 +252,7 @@ class DoctorTest {
         assertThat(findings(waiting, old, List.of(serving("g1", 12, NOW)), Optional.empty()))
                 .extracting(Finding::sentence)
                 .containsExactly(
-                        "the last step, to version 12, was 300 s ago, and servers are up",
+                        "the last step, to version 12, was 300 s ago, and servers are running",
                         "rollout 0-1/0 has waited for a step on its batch for 300 s");
     }
 
@@ -264,7 +264,7 @@ class DoctorTest {
                         List.of(serving("g1", 12, NOW), serving("g2", 3, NOW - 120_000)),
                         Optional.empty()))
                 .extracting(Finding::sentence)
-                .containsExactly("generator g2 was last heard of 120 s ago");
+                .containsExactly("the last heartbeat of generator g2 was 120 s ago");
     }
 
     @Test
@@ -280,7 +280,7 @@ class DoctorTest {
                 .extracting(Finding::sentence)
                 .containsExactly(
                         "150 of 1,000 rollouts were refused: reward 150",
-                        "200 of 1,000 rollouts left before a batch: stale 150, unscored 50",
+                        "200 of 1,000 rollouts were dropped before a batch: stale 150, unscored 50",
                         "350 of 650 batched rollouts have no token left to train on: m2po 350");
     }
 
@@ -350,11 +350,10 @@ class DoctorTest {
                 List.of(),
                 Optional.of(diagnosis));
 
-        assertThat(findings).extracting(Finding::weight).containsExactly(Weight.BROKEN, Weight.WEAK, Weight.WEAK);
+        assertThat(findings).extracting(Finding::weight).containsExactly(Weight.BROKEN, Weight.WARNING, Weight.WARNING);
         assertThat(findings.get(0).sentence())
-                .isEqualTo(
-                        "engine mismatch (A): precision, kernels or engines differ: at one version of the weights the two"
-                                + " disagree; |KL| per token at one version is 4.000, above 0.05000");
+                .isEqualTo("engine mismatch (A): precision, kernels or engines differ: sampler and learner disagree at"
+                        + " the same weights; |KL| per token at one version is 4.000, above 0.05000");
         assertThat(findings.get(1).sentence()).startsWith("policy staleness (B): ");
         assertThat(findings.get(2).sentence())
                 .isEqualTo("the clip range was widened while more than a fifth of the tokens were clipped");
@@ -365,10 +364,11 @@ class DoctorTest {
     void shouldCallARunSickThatTrainsOnFewOfItsTokens() {
         assertThat(ofCourse(course(10, i -> 70, i -> "" + i)))
                 .extracting(Finding::weight, Finding::sentence)
-                .containsExactly(tuple(Weight.SICK, "the last 10 steps trained on 7 % of their tokens: 700 of 10,000"));
+                .containsExactly(
+                        tuple(Weight.CRITICAL, "the last 10 steps trained on 7 % of their tokens: 700 of 10,000"));
         assertThat(ofCourse(course(10, i -> 500, i -> "" + i)))
                 .extracting(Finding::weight)
-                .containsExactly(Weight.WEAK);
+                .containsExactly(Weight.WARNING);
         assertThat(ofCourse(course(10, i -> 750, i -> "" + i))).isEmpty();
     }
 
@@ -377,12 +377,12 @@ class DoctorTest {
         assertThat(ofCourse(course(11, i -> i == 0 ? 1000 : 0, i -> "same")))
                 .extracting(Finding::weight, Finding::subject, Finding::sentence)
                 .contains(tuple(
-                        Weight.SICK,
+                        Weight.CRITICAL,
                         "frozen",
-                        "the last 10 steps left the weights as they were; 10 of them had no token left to train on"));
+                        "the last 10 steps did not change the weights; 10 of them had no token left to train on"));
         assertThat(ofCourse(course(11, i -> 1000, i -> "same")))
                 .extracting(Finding::sentence)
-                .containsExactly("the last 10 steps left the weights as they were; all of them had tokens to train on");
+                .containsExactly("the last 10 steps did not change the weights; all of them had tokens to train on");
         assertThat(ofCourse(course(11, i -> 1000, i -> i < 2 ? "" + i : "same")))
                 .as("nine steps")
                 .isEmpty();

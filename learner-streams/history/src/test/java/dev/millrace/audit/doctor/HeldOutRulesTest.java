@@ -113,7 +113,7 @@ class HeldOutRulesTest {
         List<Finding> found = findings(steps(40, i -> 0.5 + i / 100.0 + (i % 2 == 0 ? 0.02 : 0)), true, all);
 
         assertThat(found).singleElement().satisfies(finding -> {
-            assertThat(finding.weight()).isEqualTo(Weight.SICK);
+            assertThat(finding.weight()).isEqualTo(Weight.CRITICAL);
             assertThat(finding.subject()).isEqualTo("held out");
             Matcher said = Pattern.compile(
                             "the reward on held-out prompts is (\\S+) lower at version 40 than at version 20"
@@ -132,7 +132,7 @@ class HeldOutRulesTest {
                 .satisfies(finding -> {
                     assertThat(finding.weight())
                             .as("it falls in training, too: no learning by heart")
-                            .isEqualTo(Weight.WEAK);
+                            .isEqualTo(Weight.WARNING);
                     assertThat(finding.sentence()).doesNotContain("training");
                 });
     }
@@ -171,12 +171,11 @@ class HeldOutRulesTest {
                         evaluation(20, -2.0, 0.5, 0.5)))
                 .singleElement()
                 .satisfies(finding -> {
-                    assertThat(finding.weight()).isEqualTo(Weight.WEAK);
+                    assertThat(finding.weight()).isEqualTo(Weight.WARNING);
                     assertThat(finding.subject()).isEqualTo("text");
                     assertThat(finding.sentence())
-                            .isEqualTo(
-                                    "under the model that the run began with, a token that version 20 writes has a log-prob"
-                                            + " of -2.000 on average, 1.250 nats below that of version 0 (more than 1)");
+                            .isEqualTo("under the start model, a token of version 20 has a log-prob"
+                                    + " of -2.000 on average, 1.250 nats below that of version 0 (more than 1)");
                 });
         assertThat(findings(steps(5, i -> 0.5), true, evaluation(0, -0.75, 0.5, 0.5), evaluation(20, -1.75, 0.5, 0.5)))
                 .isEmpty();
@@ -191,7 +190,7 @@ class HeldOutRulesTest {
                     assertThat(finding.subject()).isEqualTo("best version");
                     assertThat(finding.sentence())
                             .isEqualTo(
-                                    "version 2, the best on held-out prompts (reward 0.500), is not on the log any more");
+                                    "version 2, the best on held-out prompts (reward 0.500), was deleted from the log");
                     assertThat(finding.advice()).contains("topics.weights_retention_bytes=-1");
                 });
     }

@@ -103,7 +103,7 @@ class LedgerTest {
         rollouts(0, 0, 7, FIRST);
         assertThat(balance().contradictions())
                 .containsExactly(
-                        "rollouts-0@100: it is dropped as stale, and the topic does not go so far",
+                        "rollouts-0@100: it is dropped as stale, beyond the end of the topic",
                         "rollouts-0@7: it is trained on, and there is no record");
     }
 
@@ -126,7 +126,7 @@ class LedgerTest {
         rollouts(1, 61, 63, FIRST);
         Balance balance = ledger.balance(Map.of(1, 61L), List.of());
         assertThat(balance.addsUp()).isTrue();
-        assertThat(balance.gaps()).containsExactly("rollouts that 1 decisions are about are no longer kept");
+        assertThat(balance.gaps()).containsExactly("the rollouts of 1 decisions were deleted by retention");
     }
 
     @Test
@@ -134,7 +134,7 @@ class LedgerTest {
         ledger.decisionsKeptSince(1005);
         rollouts(0, 0, 10, FIRST);
         Tally all = balance().all();
-        assertThat(all.unfinished().untold()).isEqualTo(5);
+        assertThat(all.unfinished().expired()).isEqualTo(5);
         assertThat(all.inFlight()).isEqualTo(5);
         assertThat(balance().addsUp()).isTrue();
     }

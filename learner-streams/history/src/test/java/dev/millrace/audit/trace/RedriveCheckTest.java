@@ -53,11 +53,11 @@ class RedriveCheckTest {
     @Test
     void shouldSayWhyNot() {
         assertThat(check.refusal(letter(TOPICS.rollouts(), 3, "reward", "run-1"), 99))
-                .contains("it was redriven already and lies at millrace.rollouts-3@99");
+                .contains("it was already redriven to millrace.rollouts-3@99");
         assertThat(check.refusal(letter(TOPICS.rollouts(), 4, "reward", "run-1"), -1))
-                .contains("its source millrace.rollouts-4 is gone; the topic has 4 partitions");
+                .contains("its source millrace.rollouts-4 no longer exists; the topic has 4 partitions");
         assertThat(check.refusal(letter(TOPICS.trajectories(), 0, "reward", "run-1"), -1))
-                .contains("its source millrace.trajectories-0 is gone");
+                .contains("its source millrace.trajectories-0 no longer exists");
         assertThat(check.refusal(letter(TOPICS.rollouts(), 0, "wrong-run", "run-2"), -1)
                         .orElseThrow())
                 .startsWith("it is of run 'run-2'");
@@ -75,12 +75,12 @@ class RedriveCheckTest {
                 .contains("as a duplicate");
         assertThat(check.refusal(letter(TOPICS.batches(), 0, "unreadable", ""), -1)
                         .orElseThrow())
-                .contains("its turn in a sequence");
+                .contains("the learner is past this batch");
         assertThat(check.refusal(letter(TOPICS.policyVersions(), 0, "unreadable", ""), -1)
                         .orElseThrow())
                 .contains("only the learner");
         assertThat(check.refusal(letter("elsewhere", 0, "unreadable", ""), -1).orElseThrow())
-                .contains("no topic of this run");
+                .contains("not a topic that takes redriven records");
     }
 
     @Test

@@ -124,7 +124,7 @@ class ArchiveIT {
         assertThatThrownBy(() -> new RangeSelection(live, WeightsConfig.defaults())
                         .select(batch -> false, Long.MIN_VALUE, Long.MAX_VALUE))
                 .isInstanceOf(ArchiveException.class)
-                .hasMessageContaining("no batch of the run lies in the range");
+                .hasMessageContaining("the range has no batch of the run");
     }
 
     private static void requireSameRecords(RecordedRun one, RecordedRun other) {
@@ -238,7 +238,7 @@ class ArchiveIT {
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             assertThatThrownBy(archive::verify)
                     .isInstanceOf(ArchiveException.class)
-                    .hasMessageContaining("batches-0.avro is not as it was exported");
+                    .hasMessageContaining("batches-0.avro was modified after the export");
         }
         assertThat(Arrays.asList(folder.toFile().list())).contains("index.json");
     }

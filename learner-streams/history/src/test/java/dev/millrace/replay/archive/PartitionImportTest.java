@@ -136,7 +136,7 @@ class PartitionImportTest {
             assertThatThrownBy(partition::settle)
                     .isInstanceOf(ArchiveException.class)
                     .hasMessageStartingWith(
-                            "the record of rollouts-0@0 came to lie at offset 1; somebody else writes to the topic");
+                            "the record of rollouts-0@0 was written at offset 1; another process writes to the topic");
         }
     }
 }

@@ -99,7 +99,7 @@ class UntrustedArchiveTest {
         refused("cannot read");
         Files.delete(ArchiveIndex.in(folder));
         Files.createSymbolicLink(ArchiveIndex.in(folder), Path.of("/dev/zero"));
-        refused("index.json is no file");
+        refused("index.json is not a file");
     }
 
     @ParameterizedTest
@@ -108,21 +108,21 @@ class UntrustedArchiveTest {
             value = {
                 "\"end\" : 6 | \"end\" : -5 | has the offsets from 0 up to -5",
                 "\"end\" : 6 | \"end\" : 4611686018427387904 | has the offsets from 0 up to 4611686018427387904",
-                "\"end\" : 6 | \"end\" : 18446744073709551622 | is no index of an archive",
-                "\"end\" : 6 | \"end\" : 6.5 | is no index of an archive",
-                "\"end\" : 6 | \"end\" : \"6\" | is no index of an archive",
-                "\"end\" : 6 | \"end\" : null | is no index of an archive",
-                "\"end\" : 6 | \"ende\" : 6 | is no index of an archive",
-                "\"end\" : 6, | '' | is no index of an archive",
+                "\"end\" : 6 | \"end\" : 18446744073709551622 | is not an archive index",
+                "\"end\" : 6 | \"end\" : 6.5 | is not an archive index",
+                "\"end\" : 6 | \"end\" : \"6\" | is not an archive index",
+                "\"end\" : 6 | \"end\" : null | is not an archive index",
+                "\"end\" : 6 | \"ende\" : 6 | is not an archive index",
+                "\"end\" : 6, | '' | is not an archive index",
                 "\"lineage\" : null | \"lineage\" : {\"beganAt\":{\"made.run-0\":-1},\"ancestors\":[]} | its epoch began at offset -1 of",
                 "\"lineage\" : null | \"lineage\" : {\"beganAt\":{},\"ancestors\":[{\"epoch\":0,\"version\":1,\"weightsSha256\":\"\"}]} | epoch 0 continued from version 1 of epoch 0",
-                "\"lineage\" : null | \"lineage\" : {\"beganAt\":null,\"ancestors\":[null]} | is no index of an archive",
+                "\"lineage\" : null | \"lineage\" : {\"beganAt\":null,\"ancestors\":[null]} | is not an archive index",
                 "\"end\" : 6 | \"end\" : 4 | a record of offset 4 follows one of 1",
                 "\"from\" : 0 | \"from\" : -1 | has the offsets from -1 up to 6",
                 "\"from\" : 0 | \"from\" : 7 | has the offsets from 7 up to 6",
                 "\"records\" : 3 | \"records\" : 7 | has 7 records at 6 offsets",
                 "\"records\" : 3 | \"records\" : -3 | has -3 records at 6 offsets",
-                "\"records\" : 3 | \"records\" : 2 | says it has 3 records, and the index speaks of 2 more",
+                "\"records\" : 3 | \"records\" : 2 | says it has 3 records, and the index expects 2 more",
                 "\"records\" : 3 | \"records\" : 4 | it has 3 records, and the index says 4",
                 "\"records\" : 3 | \"records\" : 0 | has 1 blocks and 0 records",
                 "\"partition\" : 0 | \"partition\" : -1 | is of partition -1; partitions are from 0 to 99999",
@@ -135,15 +135,16 @@ class UntrustedArchiveTest {
                 "\"epoch\" : 0 | \"epoch\" : -1 | epoch must be at least 0",
                 "\"runId\" : \"run-1\" | \"runId\" : null | run id",
                 "\"topicPrefix\" : \"made.\" | \"topicPrefix\" : null | topic prefix must be",
-                "\"topicPrefix\" : \"made.\" | \"topicPrefix\" : \"made\" | its millrace.topic is made.outcomes, and should be madeoutcomes",
+                "\"topicPrefix\" : \"made.\" | \"topicPrefix\" : \"made\" | its millrace.topic is made.outcomes,"
+                        + " expected madeoutcomes",
                 "\"configuration\" : \"run: {}\" | \"configuration\" : null | it has no configuration",
                 "\"1\" : \"\\\"string\\\"\" | \"1\" : null | it has no schema under the id 1",
-                "\"1\" : \"\\\"string\\\"\" | \"1\" : \"{\" | schema 1 is none",
+                "\"1\" : \"\\\"string\\\"\" | \"1\" : \"{\" | schema 1 is invalid",
                 "\"1\" : \"\\\"string\\\"\" | \"-1\" : \"\\\"string\\\"\" | has an id below 0",
-                "\"held\" : null | \"held\" : {\"firstBatch\":3,\"lastBatch\":1,\"fromVersion\":0,\"toVersion\":0,\"startVersion\":0,\"oldestWeights\":-1,\"newestWeights\":-1,\"optimizerVersion\":-1,\"store\":\"\"} | no range of batches",
+                "\"held\" : null | \"held\" : {\"firstBatch\":3,\"lastBatch\":1,\"fromVersion\":0,\"toVersion\":0,\"startVersion\":0,\"oldestWeights\":-1,\"newestWeights\":-1,\"optimizerVersion\":-1,\"store\":\"\"} | not a range of batches",
                 "\"format\" : 1 | \"format\" : 2 | is of format 2",
                 "\"format\" : 1 | \"format\" : 1, \"format\" : 1 | Duplicate field",
-                "\"isWhole\" : true | \"isWhole\" : 1 | is no index of an archive"
+                "\"isWhole\" : true | \"isWhole\" : 1 | is not an archive index"
             })
     void shouldRefuseAnIndexThatNobodyWrote(String what, String to, String sentence) throws IOException {
         change(what, to);
@@ -187,22 +188,22 @@ class UntrustedArchiveTest {
         String text = new String(file, java.nio.charset.StandardCharsets.ISO_8859_1);
         int block = (int) MadeArchive.write(folder).files().get(0).blocks().get(0)[1];
         hashed(with(file, block, (byte) 0x7f));
-        refused("records, and the index speaks of 3 more");
+        refused("records, and the index expects 3 more");
         hashed(with(file, block, (byte) 0x01));
         refused("a block at byte " + (block + 1) + " says it has -1 records");
         hashed(with(file, block + 1, (byte) 0xff, (byte) 0xff, (byte) 0xff, (byte) 0xff, (byte) 0x0f));
         refused("says it has -2147483648 bytes");
         hashed(with(file, block + 1, (byte) 0xfe, (byte) 0xff, (byte) 0xff, (byte) 0xff, (byte) 0x07));
-        refused("it ends within what should be there");
+        refused("it is truncated");
         hashed(with(file, file.length - 1, (byte) ~file[file.length - 1]));
-        refused("a block does not end where it says");
+        refused("a block does not end at its declared end");
         hashed(with(file, 4, (byte) 0x7e));
-        refused("is not as 'millrace export' writes it");
+        refused("is not a valid archive file");
         hashed(new byte[0]);
         refused("and bytes ascend");
         int topic = text.indexOf("made.rollouts");
         hashed(with(file, topic, (byte) 'M'));
-        refused("its millrace.topic is Made.rollouts, and should be made.rollouts");
+        refused("its millrace.topic is Made.rollouts, expected made.rollouts");
     }
 
     @Test

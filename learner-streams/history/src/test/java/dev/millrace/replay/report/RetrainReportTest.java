@@ -46,17 +46,16 @@ class RetrainReportTest {
     void shouldSayWhetherTheRolloutsAreTheRecordedOnes() {
         RetrainRecord same = record(true, 2, 0.5);
         assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), false), RANGE))
-                .isEqualTo("as recorded: the run's own settings make the weights of all 2 versions again, bit for bit");
+                .isEqualTo("as recorded: the run's own settings reproduce the weights of all 2 versions bit for bit");
         assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), true), RANGE))
-                .isEqualTo(
-                        "as recorded: the run's own settings sample its"
-                                + " rollouts again, all 4 of them token for token, and make the weights of all 2 versions again, bit for bit");
+                .isEqualTo("as recorded: the run's own settings sample its"
+                        + " rollouts again, all 4 of them token for token, and reproduce the weights of all"
+                        + " 2 versions bit for bit");
         assertThat(RetrainReport.proof(new RetrainSeeds(List.of(same), false), new VersionInterval(10, 11)))
-                .isEqualTo("as recorded: the run's own settings make the weights of version 11 again, bit for bit");
+                .isEqualTo("as recorded: the run's own settings reproduce the weights of version 11 bit for bit");
         assertThat(RetrainReport.proof(new RetrainSeeds(List.of(record(false, 1, 0.5)), true), RANGE))
-                .startsWith(
-                        "not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token, and the weights part from"
-                                + " the recorded ones at version 11. Without --live");
+                .startsWith("not as recorded: the run's own settings sample 2 of its 4 rollouts again token for token,"
+                        + " and the weights diverge from the recorded ones at version 11. Without --live");
     }
 
     @Test

@@ -39,11 +39,11 @@ class WhatIfReportTest {
     void shouldSayWhatTheCorrectionsMask() {
         assertThat(String.join("\n", ReportText.lines(report(3))))
                 .contains("3 steps, 1,000 tokens, 1 correction in 2.0 s: 500 tokens/s")
-                .contains("the run's own corrections, decided again, give every recorded batch as it was")
+                .contains("the run's own corrections reproduce every batch as")
                 .contains("reported too")
                 .containsPattern("recorded +10.00 % +50.00 % +1.000 +1.000");
         assertThat(ReportText.lines(report(4)))
-                .anyMatch(line -> line.startsWith("1 of 4 batches were not made by these corrections"));
+                .anyMatch(line -> line.startsWith("1 of 4 batches do not match these corrections"));
     }
 
     @Test
@@ -53,7 +53,7 @@ class WhatIfReportTest {
         String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", true, totals, 1000, 2, List.of())))
                 .replaceAll("\\s+", " ");
         assertThat(said)
-                .contains("recorded stands for the algorithm given on import")
+                .contains("recorded is the algorithm given on import")
                 .contains("other masks as much as the import's")
                 .doesNotContain("the run's own");
     }
@@ -83,9 +83,9 @@ class WhatIfReportTest {
         String said = String.join(" ", ReportText.lines(WhatIfReport.of("a-run", false, totals, 1000, 2, List.of())))
                 .replaceAll(" +", " ");
         assertThat(said)
-                .contains("and 1 step is ill in place of 1; without judging what is clipped there, 2 steps were ill")
+                .contains("and 1 step is unhealthy in place of 1; clipping aside, 2 steps were unhealthy")
                 .contains("recorded 2 1 0 other - 1 2")
-                .contains("what other corrections would have clipped is known only by training with them");
+                .contains("clipping under other corrections is known only by retraining");
     }
 
     @Test

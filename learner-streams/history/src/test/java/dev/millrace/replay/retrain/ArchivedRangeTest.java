@@ -74,7 +74,7 @@ class ArchivedRangeTest {
                 .isInstanceOf(ArchiveException.class)
                 .hasMessageContaining(file.toString())
                 .hasMessageMatching(
-                        "(?s).*(is not as it was exported: its SHA-256 is [0-9a-f]{64}, the index"
+                        "(?s).*(was modified after the export: its SHA-256 is [0-9a-f]{64}, the index"
                                 + " says [0-9a-f]{64}; copy the archive again|cannot read .*, which the archive's index names.*)");
     }
 

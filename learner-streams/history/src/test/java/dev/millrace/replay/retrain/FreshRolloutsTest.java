@@ -227,7 +227,7 @@ class FreshRolloutsTest {
             assertThatThrownBy(() -> live(learnt.run, source, 1, 0, OWN))
                     .isInstanceOf(ArchiveException.class)
                     .hasMessageStartingWith("rollout " + other.getRolloutId() + " " + what
-                            + ", and its writer cannot judge a rollout that is sampled now; leave out --live");
+                            + ", and its writer cannot score a newly sampled rollout; leave out --live");
             assertThat(source.asked).as("refused before anything is sampled").isEmpty();
             assertThat(live(learnt.run, new Replayed(), 2, 0, OWN).of(0)).allMatch(VariantStep::isAsRecorded);
         } finally {
@@ -238,8 +238,7 @@ class FreshRolloutsTest {
     @Test
     void shouldRefuseRolloutsThatOthersHadAPartIn() {
         LogCoordinates somewhere = new LogCoordinates("test.partners", 0, 0L);
-        requireRefused(
-                rollout -> rollout.setRewardSource(somewhere), "was rewarded by a record of its own (topic rewards)");
+        requireRefused(rollout -> rollout.setRewardSource(somewhere), "has a reward record (topic rewards)");
         requireRefused(
                 rollout -> rollout.setReferenceLogProbs(rollout.getProximalLogProbs()),
                 "carries log-probs of a reference (topic reference-scores)");
@@ -292,8 +291,7 @@ class FreshRolloutsTest {
         try {
             assertThatThrownBy(() -> live(learnt.run, new Replayed(), 1, 0, OWN))
                     .isInstanceOf(ArchiveException.class)
-                    .hasMessageStartingWith(
-                            "version 0 sampled for a batch of the range and would have to sample for it again");
+                    .hasMessageStartingWith("version 0 sampled for a batch of the range and must sample again");
         } finally {
             weights.putAll(all);
         }

@@ -22,14 +22,14 @@ class RescoringTest {
             assertThatThrownBy(() -> Rescoring.parse(text))
                     .as(text)
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("'" + text + "' does not say")
+                    .hasMessageContaining("'" + text + "' names no recomputation")
                     .hasMessageContaining("at-step");
         }
         for (String text : new String[] {"own,own", "3,4", "recorded,at-step"}) {
             assertThatThrownBy(() -> Rescoring.parse(text))
                     .as(text)
                     .isInstanceOf(IllegalArgumentException.class)
-                    .hasMessageContaining("says twice");
+                    .hasMessageContaining("names a recomputation twice");
         }
     }
 

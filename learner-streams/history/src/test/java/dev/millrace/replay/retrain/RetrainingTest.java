@@ -184,9 +184,8 @@ class RetrainingTest {
         Variant faster = variant("recorded", OWN.algorithm(), 2e-2);
         assertThatThrownBy(() -> retrain(rare.run, Optional.empty(), 3, 4, faster))
                 .isInstanceOf(ArchiveException.class)
-                .hasMessageStartingWith(
-                        "the optimiser's state of version 3 is to be learnt again from version 2, and here")
-                .hasMessageEndingWith("begin with --from-version 2");
+                .hasMessageStartingWith("the optimiser's state of version 3 must be retrained from version 2, and here")
+                .hasMessageEndingWith("start with --from-version 2");
     }
 
     @Test
@@ -280,8 +279,8 @@ class RetrainingTest {
                 3);
         try (RecordedVersions versions = new RecordedVersions(learnt.run, WeightsConfig.defaults())) {
             String why = "rollout " + learnt.trajectories.get(3).getRolloutId()
-                    + " was rewarded by a record of its own (topic rewards), and what is sampled"
-                    + " now would be rewarded by the task's environment, which says nothing of that reward; ";
+                    + " has a reward record (topic rewards), and newly sampled rollouts would get the task"
+                    + " environment's reward, a different one; ";
             assertThatThrownBy(() -> retrain(Optional.of(task), 0, 1, OWN))
                     .isInstanceOf(ArchiveException.class)
                     .hasMessage(why + "try no policies (--evaluation-prompts 0)");

@@ -144,9 +144,9 @@ public final class BatchReader implements AutoCloseable {
                 sequence.next(),
                 consumed.lostVersion() <= known
                         ? ""
-                        : "; the versions up to " + consumed.lostVersion() + " that were made before are no longer on "
+                        : "; the versions up to " + consumed.lostVersion() + " are no longer on "
                                 + connection.topics().policyVersions()
-                                + ", and are learnt again from their batches");
+                                + ", and are retrained from their batches");
     }
 
     private Optional<OffsetAndMetadata> committed() {
@@ -159,12 +159,10 @@ public final class BatchReader implements AutoCloseable {
         return log.consumer().groupMetadata();
     }
 
-    /** The batch that is due. */
     public long due() {
         return sequence.next();
     }
 
-    /** Batches consumed when reading began. */
     public ConsumedBatches consumed() {
         return consumed;
     }
@@ -254,12 +252,11 @@ public final class BatchReader implements AutoCloseable {
         try {
             LearnerBatch batch = batches.deserialize(record.topic(), record.value());
             if (batch == null) {
-                throw new RefusedException(RefusalReason.UNREADABLE, "", "a batch has a value; this record has none");
+                throw new RefusedException(RefusalReason.UNREADABLE, "", "the record has no value");
             }
             return switch (sequence.placeOf(batch)) {
                 case KNOWN -> {
-                    LOG.debug(
-                            "passes over batch {} at offset {}: it was consumed", batch.getBatchId(), record.offset());
+                    LOG.debug("skips batch {} at offset {}: it was consumed", batch.getBatchId(), record.offset());
                     yield Optional.empty();
                 }
                 case AHEAD -> {
@@ -289,11 +286,11 @@ public final class BatchReader implements AutoCloseable {
                     .raise(
                             FOREIGN,
                             partition.toString(),
-                            "the record at " + partition + "@" + record.offset() + " is no batch of this run's: "
+                            "the record at " + partition + "@" + record.offset() + " is not a batch of this run: "
                                     + e.refusal().message()
-                                    + "; somebody else than the run's topology writes to this topic",
+                                    + "; a process other than the run's topology writes to this topic",
                             "stop that writer; the record goes to "
-                                    + connection.topics().deadLetters() + ", and nothing of the run is lost");
+                                    + connection.topics().deadLetters() + ", and no record of the run is lost");
         }
         return Optional.empty();
     }
@@ -350,8 +347,7 @@ public final class BatchReader implements AutoCloseable {
                     misplaced,
                     RefusalReason.IDENTITY,
                     "batch_id",
-                    "it is out of place: behind it come batches that go before it, such as batch "
-                            + batch.getBatchId()));
+                    "it is out of order: it precedes batches with a lower id, such as batch " + batch.getBatchId()));
         }
         return new IncomingBatch(batch, partition, behind, after, with);
     }
@@ -403,13 +399,13 @@ public final class BatchReader implements AutoCloseable {
                             partition + " ends at offset " + end + ", but was read up to offset " + readBefore
                                     + ": its last " + (readBefore - end) + " offsets are lost; batch " + due()
                                     + " is due",
-                            "it ends by itself with that batch; if it does not come, " + connection.command("repair"));
+                            "it clears with that batch; if it does not come, " + connection.command("repair"));
             from = end;
             readBefore = end;
         } else if (from < begin) {
             LOG.warn(
-                    "{} begins at offset {}, behind offset {}, up to which it was read: what lay between was removed by the"
-                            + " topic's retention (topics.record_retention_ms)",
+                    "{} begins at offset {} and was read up to offset {}: the topic's retention"
+                            + " (topics.record_retention_ms) deleted the offsets between",
                     partition,
                     begin,
                     from);
@@ -420,10 +416,9 @@ public final class BatchReader implements AutoCloseable {
                                 REMOVED,
                                 partition.toString(),
                                 partition + " begins at offset " + begin + ", and was read up to offset " + from
-                                        + ": retention (topics.record_retention_ms) took what lay between before it was read;"
-                                        + " batch " + due() + " is due",
-                                "it ends by itself with that batch; if it does not come, "
-                                        + connection.command("repair"));
+                                        + ": retention (topics.record_retention_ms) deleted the offsets between"
+                                        + " unread; batch " + due() + " is due",
+                                "it clears with that batch; if it does not come, " + connection.command("repair"));
             }
             from = begin;
         }
@@ -512,7 +507,6 @@ public final class BatchReader implements AutoCloseable {
             }
         }
 
-        /** Removes and returns the batch with this id. */
         Optional<ConsumerRecord<byte[], byte[]>> take(long batchId) {
             Waiting found = byId.remove(batchId);
             if (found != null) {
@@ -529,7 +523,6 @@ public final class BatchReader implements AutoCloseable {
                     .toList();
         }
 
-        /** Records that the batch at this offset was consumed; removes misplaced batches. */
         void consumed(long offset) {
             for (Iterator<Waiting> all = byId.values().iterator(); all.hasNext(); ) {
                 Waiting waiting = all.next();
@@ -562,7 +555,6 @@ public final class BatchReader implements AutoCloseable {
 
         /** Place of a batch in the order. */
         enum Place {
-            /** Train on it now. */
             DUE,
             /** Consumed before, or a copy: skip it. */
             KNOWN,
@@ -583,7 +575,6 @@ public final class BatchReader implements AutoCloseable {
             return id <= last ? Place.KNOWN : id == last + 1 ? Place.DUE : Place.AHEAD;
         }
 
-        /** Records a batch whose step is committed. */
         void consumed(long batchId) {
             if (batchId != last + 1) {
                 throw new IllegalStateException("batch " + batchId + " was trained on after batch " + last);
@@ -591,7 +582,6 @@ public final class BatchReader implements AutoCloseable {
             last = batchId;
         }
 
-        /** Id of the due batch. */
         long next() {
             return last + 1;
         }

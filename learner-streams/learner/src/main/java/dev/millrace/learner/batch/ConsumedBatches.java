@@ -110,9 +110,9 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
             return Optional.empty();
         }
         return Optional.of("batch " + progress.batchId() + " was consumed, and "
-                + (last < 0 ? "no step of the epoch is there" : "the last step that is there is on batch " + last)
-                + ": the end of the topic is lost. Training continues; the ledger counts the rollouts of these"
-                + " batches by the batches alone");
+                + (last < 0 ? "the epoch has no step" : "its last step is on batch " + last)
+                + ": the end of the topic is lost; training continues; the ledger counts the rollouts of these"
+                + " batches from the batches alone");
     }
 
     private static boolean hasBegunLater(LogConnection connection, Duration limit) {

@@ -9,8 +9,6 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * A batch that is to be trained on, and what is to be committed together with the step on it.
  *
- * @param batch       the batch
- * @param partition   where it lay
  * @param behind      the offset behind all that was read
  * @param progress    what is consumed with it
  * @param deadLetters of the records that were refused before it, or cannot come once it is consumed

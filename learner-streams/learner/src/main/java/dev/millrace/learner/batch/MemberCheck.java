@@ -39,7 +39,7 @@ final class MemberCheck {
         }
         if (!(batch.getStepScale() >= 0 && batch.getStepScale() < Double.POSITIVE_INFINITY)) {
             throw new InconsistentBatchException("batch " + batch.getBatchId()
-                    + " has a step scale that is no finite number of at least 0: " + batch.getStepScale());
+                    + " has a step scale that is not finite and at least 0: " + batch.getStepScale());
         }
     }
 
@@ -51,7 +51,7 @@ final class MemberCheck {
                 || !trajectory.getRolloutId().equals(member.entry().getRolloutId())) {
             throw inconsistent(
                     member,
-                    "points at rollout " + trajectory.getRolloutId() + " of run " + trajectory.getRunId() + " epoch "
+                    "references rollout " + trajectory.getRolloutId() + " of run " + trajectory.getRunId() + " epoch "
                             + trajectory.getEpoch() + " policy " + trajectory.getPolicyId());
         }
     }
@@ -59,7 +59,7 @@ final class MemberCheck {
     private void requireVectors(Member member) {
         Trajectory trajectory = member.trajectory();
         if (PackedInts.length(trajectory.getPromptTokens()) == 0) {
-            throw inconsistent(member, "has no prompt token, so its first response token has nothing before it");
+            throw inconsistent(member, "has no prompt token to condition its first response token");
         }
         int tokens = PackedInts.length(trajectory.getResponseTokens());
         requireLength(member, "mask of the trajectory", PackedMask.length(trajectory.getMask()), tokens);

@@ -11,7 +11,6 @@ import java.util.List;
 /**
  * A batch with its trajectories, checked against each other: what the optimiser trains on.
  *
- * @param batch   the batch as it was assembled
  * @param members one per entry, in the order in which they are trained on
  */
 public record TrainingBatch(LearnerBatch batch, List<Member> members) {
@@ -20,12 +19,10 @@ public record TrainingBatch(LearnerBatch batch, List<Member> members) {
      * One trajectory of a batch.
      *
      * @param entry      what the batch decided about it
-     * @param trajectory what it is
      * @param mask       the mask after every stage of the batch
      */
     public record Member(BatchEntry entry, Trajectory trajectory, ByteBuffer mask) {
 
-        /** Response tokens that are trained on. */
         public int trainedTokens() {
             return entry.getTrainedTokens();
         }
@@ -62,7 +59,6 @@ public record TrainingBatch(LearnerBatch batch, List<Member> members) {
         return members.stream().filter(member -> member.trainedTokens() > 0).toList();
     }
 
-    /** Trained tokens of all members. */
     public long trainedTokens() {
         return batch.getTrainedTokens();
     }

@@ -73,7 +73,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
             if (!missing.computeIfAbsent(entry.getPartition(), p -> new TreeSet<>())
                     .add(entry.getOffset())) {
                 throw unavailable(
-                        batch, entry.getPartition(), entry.getOffset(), "two entries of the batch point at it");
+                        batch, entry.getPartition(), entry.getOffset(), "two entries of the batch reference it");
             }
         }
         Map<TopicPartition, Map<Long, byte[]>> found = new HashMap<>();
@@ -112,7 +112,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
                     missing.first(),
                     isRead
                             ? "no committed record has this offset"
-                            : "nothing came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
+                            : "no record came from there within " + limit.toMillis() + " ms (trajectory_timeout_ms)");
         }
         return found;
     }
@@ -151,7 +151,7 @@ public final class TrajectoryFetcher implements AutoCloseable {
                     batch,
                     partition.partition(),
                     missing.first(),
-                    "the log no longer reaches back so far; the retention of that topic is shorter than the way of a batch");
+                    "retention deleted it; that topic's retention is shorter than the time from trajectory to step");
         }
     }
 
@@ -168,8 +168,8 @@ public final class TrajectoryFetcher implements AutoCloseable {
     }
 
     private TrajectoryUnavailableException unavailable(LearnerBatch batch, int partition, long offset, String why) {
-        return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " points at a trajectory at " + topic
-                + "-" + partition + "@" + offset + " that cannot be had: " + why);
+        return new TrajectoryUnavailableException("batch " + batch.getBatchId() + " references a trajectory at " + topic
+                + "-" + partition + "@" + offset + " that is not available: " + why);
     }
 
     /** Ends a {@link #fetch} under way, or the next one; from any thread. */

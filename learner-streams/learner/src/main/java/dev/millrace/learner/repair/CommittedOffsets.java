@@ -1,10 +1,10 @@
 package dev.millrace.learner.repair;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.run.LostOffsets;
 import dev.millrace.log.scan.OffsetRange;
 import java.util.HashMap;
 import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -21,8 +21,6 @@ import org.apache.kafka.common.TopicPartition;
 
 /** The committed offsets of the consumer groups of a run's roles, compared with the offsets that the topics hold. */
 final class CommittedOffsets {
-    private static final List<String> ROLES =
-            List.of("generator", "scorer", "reference", "teacher", "topology", "learner");
     private static final long LIMIT_MS = 60_000;
 
     private final String learnerGroup;
@@ -41,9 +39,10 @@ final class CommittedOffsets {
     static CommittedOffsets read(LogConnection connection, Set<String> there) {
         CommittedOffsets found = new CommittedOffsets(connection);
         try (Admin admin = Admin.create(connection.as("repair").admin())) {
-            for (String role : ROLES) {
+            for (String role : LostOffsets.ROLES) {
                 found.add(admin, connection.group(role), there);
             }
+            found.add(admin, found.learnerGroup, there);
             Set<TopicPartition> partitions = new HashSet<>();
             found.byGroup.values().forEach(offsets -> partitions.addAll(offsets.keySet()));
             found.range(admin, partitions);
@@ -88,7 +87,7 @@ final class CommittedOffsets {
         } catch (ExecutionException e) {
             Throwable cause = Objects.requireNonNullElse(e.getCause(), e);
             throw new RepairException(
-                    "the cluster does not tell or take committed offsets: " + cause.getMessage(), cause);
+                    "the cluster does not read or write committed offsets: " + cause.getMessage(), cause);
         } catch (TimeoutException e) {
             throw new RepairException(
                     "the cluster did not answer about committed offsets within " + LIMIT_MS + " ms", e);
@@ -98,7 +97,6 @@ final class CommittedOffsets {
         }
     }
 
-    /** What the learner has committed of the batches. */
     Optional<OffsetAndMetadata> learner() {
         return batches().map(partition -> at(learnerGroup, partition));
     }
@@ -133,7 +131,6 @@ final class CommittedOffsets {
         return at(group, partition).offset();
     }
 
-    /** For a sentence. */
     String range(TopicPartition partition) {
         OffsetRange range = Objects.requireNonNull(ranges.get(partition));
         return "offsets " + range.begin() + " to " + range.end();

@@ -29,12 +29,10 @@ public record Examined(
         outside = Map.copyOf(outside);
     }
 
-    /** Whether one of the inconsistencies has a way of this kind. */
     public boolean offers(Way.Kind kind) {
         return ways().anyMatch(way -> way.kind() == kind);
     }
 
-    /** Every way of every inconsistency. */
     public Stream<Way> ways() {
         return inconsistencies.stream().flatMap(found -> found.ways().stream());
     }

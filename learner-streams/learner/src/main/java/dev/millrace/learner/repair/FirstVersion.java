@@ -19,8 +19,6 @@ import java.util.Optional;
  * The version that an epoch continues from. It is read from the older epoch, verified, and published as the epoch's
  * first version: whole, with the optimiser's state and the state of the step controls.
  *
- * @param manifest of the older epoch
- * @param weights of that version, in buffers of their own
  * @param optimizer its state after the step that made it
  */
 public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State optimizer) {
@@ -29,7 +27,6 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
      * Reads a version of a run's past.
      *
      * @param connection to the log, in the epoch that the version is of or a later one that inherits it
-     * @param epoch whose version it is
      * @throws VersionUnavailableException if it is not there, or not with weights and optimiser's state
      */
     public static FirstVersion read(LogConnection connection, WeightsConfig config, int epoch, long version) {
@@ -52,12 +49,10 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
         while (after <= last && !Checkpoints.is(feed.manifest(after))) {
             after++;
         }
-        throw new VersionUnavailableException(
-                version,
-                "version " + version
-                        + " was published without the optimiser's state, which only some versions have (weights.checkpoint_every),"
-                        + " so no epoch can begin with it; choose " + others
-                        + (after <= last ? " or version " + after : ""));
+        throw new VersionUnavailableException("version " + version
+                + " was published without the optimiser's state, which only some versions have (weights.checkpoint_every),"
+                + " so no epoch can start from it; choose " + others
+                + (after <= last ? " or version " + after : ""));
     }
 
     /**
@@ -70,12 +65,10 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
         FirstVersion first = read(connection, config, parent.epoch(), parent.version());
         String found = first.manifest().getWeights().getSha256();
         if (!found.equals(parent.weightsSha256())) {
-            throw new VersionUnavailableException(
-                    parent.version(),
-                    "epoch " + connection.run().epoch() + " of run "
-                            + connection.run().runId() + " was begun from version " + parent.version() + " of epoch "
-                            + parent.epoch() + " with the weights " + parent.weightsSha256() + ", and the log has "
-                            + found);
+            throw new VersionUnavailableException("epoch " + connection.run().epoch() + " of run "
+                    + connection.run().runId() + " was started from version " + parent.version() + " of epoch "
+                    + parent.epoch() + " with the weights " + parent.weightsSha256() + ", and the log has "
+                    + found);
         }
         return first;
     }

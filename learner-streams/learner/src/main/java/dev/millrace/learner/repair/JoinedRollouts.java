@@ -33,7 +33,6 @@ import org.apache.kafka.common.TopicPartition;
  * and have not left. Reads the whole topic. Not thread-safe.
  */
 final class JoinedRollouts {
-    /** A rollout that was joined. */
     record Joined(String rolloutId, String groupId, long newestVersion, LogCoordinates source) {
         private static Joined of(Trajectory trajectory) {
             return new Joined(
@@ -71,7 +70,6 @@ final class JoinedRollouts {
     private final long end;
 
     /**
-     * @param batches the policy's partition
      * @param patience how long to wait while nothing arrives
      * @param consumed offset up to which the topology has read a partition of trajectories
      */

@@ -27,11 +27,7 @@ final class OpenTransactions {
         this.nowMs = nowMs;
     }
 
-    /**
-     * Those that are open, by transactional id.
-     *
-     * @param topics that are there
-     */
+    /** Those that are open, by transactional id. */
     List<OpenTransaction> on(Set<String> topics) {
         Map<Long, List<AbortTransactionSpec>> at = new TreeMap<>();
         Map<Long, Long> lastMs = new HashMap<>();

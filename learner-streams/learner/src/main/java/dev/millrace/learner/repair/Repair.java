@@ -96,8 +96,8 @@ public final class Repair {
             } catch (FencedWriterException e) {
                 if (attempt == ATTEMPTS) {
                     throw new RepairException(
-                            "a learner opened its transactions again at the same time, " + ATTEMPTS
-                                    + " times; stop it, and enter the command again",
+                            "a learner opened its transactions at the same time, " + ATTEMPTS
+                                    + " times; stop it, and repeat the command",
                             e);
                 }
             }
@@ -207,7 +207,7 @@ public final class Repair {
                 rollout.groupId(),
                 "repair",
                 BATCH_LOST,
-                "its batch, or what that names, is no longer on the log and was given up",
+                "its batch, or a record it references, is no longer on the log and was skipped",
                 rollout.newestVersion(),
                 rollout.source(),
                 clock.millis());

@@ -31,7 +31,6 @@ public final class Rollback {
     /**
      * Result of a rollback.
      *
-     * @param epoch that the run is in now
      * @param parentEpoch that it was in before
      * @param newestBefore the newest version of the parent epoch; -1 if it had none
      * @param first the manifest that the epoch begins with
@@ -82,9 +81,9 @@ public final class Rollback {
         Optional<Ancestor> begun = unfinished(now, weights);
         if (begun.isPresent()) {
             if (begun.get().version() != version) {
-                throw new RollbackException("epoch " + now.run().epoch() + " was begun from version "
+                throw new RollbackException("epoch " + now.run().epoch() + " was started from version "
                         + begun.get().version() + " of epoch " + begun.get().epoch()
-                        + " and its first version is not there yet; complete that with --to-version "
+                        + " and has no first version yet; complete it with --to-version "
                         + begun.get().version() + ", and go back to version " + version + " after it");
             }
             FirstVersion first = FirstVersion.parentOf(now, weights);

@@ -146,9 +146,9 @@ public final class RunExaminer {
                         topics.policyVersions() + " has " + last.size()
                                 + " records that do not extend the run's chain of versions, the last under the key of version "
                                 + newest.getKey().version() + " at offset " + newest.getValue()
-                                + "; somebody else than the run's learner wrote them",
-                        List.of(WaysOut.await("a learner that runs sends them to " + topics.deadLetters()
-                                + " and gives their keys back; nothing of the run is lost")))));
+                                + "; a process other than the run's learner wrote them",
+                        List.of(WaysOut.await("a running learner sends them to " + topics.deadLetters()
+                                + " and restores their keys; no record of the run is lost")))));
     }
 
     private List<OpenTransaction> findOpen(Set<String> there, Duration openFor, WaysOut ways) {
@@ -162,14 +162,15 @@ public final class RunExaminer {
         open.forEach(each -> found.add(new Inconsistency(
                 "open-transaction",
                 (each.transactionalId().isEmpty()
-                                ? "a transaction that no coordinator knows"
+                                ? "a transaction unknown to its coordinator"
                                 : "a transaction of " + each.transactionalId())
-                        + " has been open for " + each.openFor().toSeconds() + " s, and what lies behind it on "
+                        + " has been open for " + each.openFor().toSeconds() + " s, and read_committed consumers do"
+                        + " not see the records after it on "
                         + each.at().stream()
                                 .map(spec -> spec.topicPartition().toString())
                                 .sorted()
                                 .collect(Collectors.joining(", "))
-                        + " is given to nobody until it ends",
+                        + " until it ends",
                 List.of(ways.abortTransaction()))));
         return open;
     }
@@ -243,7 +244,9 @@ public final class RunExaminer {
                     "other-cluster",
                     "the run was last claimed on cluster " + recorded.clusterId() + ", and this is cluster "
                             + place.clusterId(),
-                    Stream.concat(Stream.of(WaysOut.await("reach the run's own cluster")), ways.newEpoch().stream())
+                    Stream.concat(
+                                    Stream.of(WaysOut.await("connect to the run's own cluster")),
+                                    ways.newEpoch().stream())
                             .toList()));
         }
         for (String topic : new TreeSet<>(recorded.topicIds().keySet())) {
@@ -252,14 +255,13 @@ public final class RunExaminer {
                 found.add(new Inconsistency(
                         now == null ? "topic-deleted" : "topic-replaced",
                         now == null
-                                ? "topic " + topic + " was deleted; a role that starts makes an empty one"
-                                : "topic " + topic + " was deleted and made again: what it held is gone",
+                                ? "topic " + topic + " was deleted; the next role to start creates it empty"
+                                : "topic " + topic + " was deleted and recreated: its records are lost",
                         ways.newEpoch()));
             }
         }
     }
 
-    /** Compares the chain of versions with the training log. */
     private void compareChain(LoadableVersions versions, WaysOut ways) {
         if (versions.tip().isEmpty()) {
             compareWithoutVersion(ways);
@@ -271,28 +273,29 @@ public final class RunExaminer {
             List<Way> out = new ArrayList<>();
             long due = tip.getBatchId() + 1;
             if (past.hasBatches(due, past.lastBatch())) {
-                out.add(WaysOut.await("the learner learns batches " + due + " to " + past.lastBatch()
-                        + " again, which gives the same weights"));
+                out.add(WaysOut.await("the learner trains on batches " + due + " to " + past.lastBatch()
+                        + " again and reaches the same weights"));
             }
             out.addAll(ways.newEpoch());
             found.add(new Inconsistency(
                     "versions-lost",
-                    "the training log made version " + past.newestVersion() + ", and " + topics.policyVersions()
+                    "the training log has version " + past.newestVersion() + ", and " + topics.policyVersions()
                             + " ends with version " + newest,
                     out));
         }
         boolean isFirstOfEpoch = tip.getParentEpoch() != null;
         if (!isFirstOfEpoch && past.lastBatch() < tip.getBatchId() && !(past.isEmpty() && hasLostFirstSteps)) {
-            found.add(new Inconsistency(
-                    "steps-lost",
-                    "version " + newest + " was made from batch " + tip.getBatchId() + ", and "
-                            + topics.trainingLog()
-                            + (past.isEmpty()
-                                    ? " has no step of this epoch"
-                                    : " ends with the step on batch " + past.lastBatch()),
-                    List.of(WaysOut.await(
-                            "training continues, and the ledger counts the rollouts of these batches by the batches"
-                                    + " alone"))));
+            found.add(
+                    new Inconsistency(
+                            "steps-lost",
+                            "version " + newest + " was made from batch " + tip.getBatchId() + ", and "
+                                    + topics.trainingLog()
+                                    + (past.isEmpty()
+                                            ? " has no step of this epoch"
+                                            : " ends with the step on batch " + past.lastBatch()),
+                            List.of(
+                                    WaysOut.await(
+                                            "training continues; the ledger counts the rollouts of these batches from the batches alone"))));
         }
         if (!versions.unreadable().isEmpty()) {
             found.add(new Inconsistency("version-lost", versions.unreadable(), ways.newEpoch()));
@@ -304,17 +307,17 @@ public final class RunExaminer {
             Ancestor parent = connection.lineage().parent().get();
             found.add(new Inconsistency(
                     "epoch-unfinished",
-                    "epoch " + connection.run().epoch() + " was begun from version " + parent.version() + " of epoch "
-                            + parent.epoch() + ", and its first version is not there",
+                    "epoch " + connection.run().epoch() + " was started from version " + parent.version() + " of epoch "
+                            + parent.epoch() + " and has no first version",
                     ways.firstOfEpoch(parent.version())));
         } else if (!past.isEmpty()) {
             found.add(new Inconsistency(
                     "chain-lost",
                     topics.policyVersions()
-                            + " has no version of this epoch, and the training log made version "
+                            + " has no version of this epoch, and the training log has version "
                             + past.newestVersion()
-                            + "; nothing on this log brings the weights back: import an archive of the run with millrace"
-                            + " import, or begin another run",
+                            + "; this log cannot restore the weights: import an archive of the run with millrace"
+                            + " import, or start another run",
                     ways.newEpoch()));
         }
     }
@@ -372,9 +375,7 @@ public final class RunExaminer {
                     "batch-lost",
                     "batch " + due + " is due, and " + topics.batches() + " does not have "
                             + (lost.size() == 1 ? "it" : "batches " + due + " to " + last)
-                            + (next < 0
-                                    ? "; a step on it was taken before"
-                                    : "; batch " + next + " is there and waits for it"),
+                            + (next < 0 ? "; a step was already made on it" : "; batch " + next + " waits for it"),
                     waysWithout(lost)));
             return lost;
         }
@@ -394,9 +395,9 @@ public final class RunExaminer {
                     .ifPresent(clause -> found.add(new Inconsistency(
                             "batch-stray",
                             "batch " + ahead + " at offset " + past.offset(ahead) + " of " + topics.batches()
-                                    + " is no batch that the learner takes: batch " + due + " is due, and " + clause,
-                            List.of(WaysOut.await("the learner passes it over, and says so on " + topics.deadLetters()
-                                    + " with its next version; it costs nothing")))));
+                                    + " is refused by the learner: batch " + due + " is due, and " + clause,
+                            List.of(WaysOut.await("the learner skips it and writes a dead letter to "
+                                    + topics.deadLetters() + " with its next version; no cost")))));
             return why.isPresent();
         }
 
@@ -427,7 +428,7 @@ public final class RunExaminer {
                             + " deleted unread: the learner has read " + partition.get() + " up to offset "
                             + deleted.get().begin() + ", which begins at offset "
                             + deleted.get().end() + " now, and " + waiting
-                            + " rollouts that the topology has taken in are in no batch that is there",
+                            + " rollouts that the topology has read are in no existing batch",
                     waysWithout(lost)));
             return lost;
         }
@@ -490,8 +491,8 @@ public final class RunExaminer {
             long version = goodVersion.getAsLong();
             return List.of(new Way(
                     Kind.NEW_EPOCH,
-                    "continues from version " + version + " in a new epoch; what is in flight is superseded"
-                            + (past.rolloutsBehind(version) == 0 ? "" : ", and later steps are given up"),
+                    "continues from version " + version + " in a new epoch; rollouts in flight are superseded"
+                            + (past.rolloutsBehind(version) == 0 ? "" : ", and later steps are discarded"),
                     cost.ofNewEpoch(past.rolloutsBehind(version)),
                     rollback(version)));
         }
@@ -502,8 +503,7 @@ public final class RunExaminer {
                     ? List.of()
                     : List.of(new Way(
                             Kind.NEW_EPOCH,
-                            "publishes version " + version
-                                    + " as the epoch's first; a learner that starts does the same",
+                            "publishes version " + version + " as the epoch's first; a starting learner does the same",
                             OptionalDouble.of(0),
                             rollback(version)));
         }
@@ -517,8 +517,8 @@ public final class RunExaminer {
             long last = lost.get(lost.size() - 1);
             return new Way(
                     Kind.SKIP_BATCH,
-                    "gives " + (lost.size() == 1 ? "it" : "batches " + lost.get(0) + " to " + last)
-                            + " up and releases as many prompts; the learner continues with batch " + (last + 1),
+                    "skips " + (lost.size() == 1 ? "it" : "batches " + lost.get(0) + " to " + last)
+                            + " and releases as many prompts; the learner continues with batch " + (last + 1),
                     cost.of((long) past.usualRollouts() * lost.size()),
                     repair(Kind.SKIP_BATCH));
         }
@@ -534,7 +534,7 @@ public final class RunExaminer {
         Way abortTransaction() {
             return new Way(
                     Kind.ABORT_TRANSACTION,
-                    "aborts it; a role that still writes it begins again by itself, and what was in it is made again",
+                    "aborts it; a role that still writes it retries, and rewrites its records",
                     OptionalDouble.of(0),
                     repair(Kind.ABORT_TRANSACTION));
         }
@@ -552,12 +552,10 @@ public final class RunExaminer {
         /** The trajectory offsets on the log, by partition. */
         private final Map<Integer, OffsetRange> trajectories = new HashMap<>();
 
-        /** The first batch that has a rollout. */
         private final Map<String, Long> batchOf = new HashMap<>();
         /** By batch, why the learner refuses it, such as a rollout that an earlier batch has. */
         private final Map<Long, String> repeats = new HashMap<>();
 
-        /** @param topic of trajectories, for sentences */
         BatchMembers(String topic) {
             this.topic = topic;
         }
@@ -576,12 +574,11 @@ public final class RunExaminer {
                     repeats.putIfAbsent(
                             batch.getBatchId(),
                             "it has rollout " + entry.getRolloutId() + ", which batch " + first
-                                    + " had, as where the log has lost how far the topology had read");
+                                    + " had, so the log may have lost the topology's offsets");
                 }
             });
         }
 
-        /** The trajectories that a partition holds. */
         void holds(int partition, OffsetRange range) {
             trajectories.put(partition, range);
         }
@@ -637,7 +634,6 @@ public final class RunExaminer {
     record LoadableVersions(Optional<PolicyVersion> tip, OptionalLong good, String unreadable) {
         static final LoadableVersions NONE = new LoadableVersions(Optional.empty(), OptionalLong.empty(), "");
 
-        /** Most older versions tried. */
         private static final int MOST_TRIED = 32;
 
         /** @param onForeign receives the offset of each record off the chain, on another thread */

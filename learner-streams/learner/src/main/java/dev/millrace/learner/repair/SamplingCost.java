@@ -83,7 +83,6 @@ record SamplingCost(OptionalDouble secondsEach, long underWay) {
         return counts == null ? 0 : Math.max(0, counts.getReleased() - counts.getConsumed() - counts.getLost());
     }
 
-    /** Returns the seconds of sampling for this number of trajectories. */
     OptionalDouble of(long trajectories) {
         if (trajectories == 0) {
             return OptionalDouble.of(0);

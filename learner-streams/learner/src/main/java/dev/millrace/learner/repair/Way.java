@@ -5,11 +5,8 @@ import java.util.OptionalDouble;
 /**
  * A way out of an inconsistency.
  *
- * @param kind the action
- * @param does its effect, as a sentence
  * @param trajectorySeconds its cost in seconds of sampling, over all trajectories that will not be trained on or will
  *     be trained on again; empty if unknown
- * @param command the command for a user to enter
  */
 public record Way(Kind kind, String does, OptionalDouble trajectorySeconds, String command) {
     /** Kind of action. */
@@ -31,7 +28,6 @@ public record Way(Kind kind, String does, OptionalDouble trajectorySeconds, Stri
             this.word = word;
         }
 
-        /** Returns the spelling on the command line. */
         public String word() {
             return word;
         }

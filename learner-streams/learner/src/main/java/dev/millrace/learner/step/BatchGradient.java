@@ -8,7 +8,6 @@ import java.util.OptionalDouble;
  *
  * @param sum           over the batch's sequences; belongs to the caller
  * @param sequenceNorms L2 norm of the part of each sequence with a trained token; the parts add up to {@code sum}
- * @param tokensTrained trained tokens
  * @param essRatio      effective sample size in force; empty where there was nothing to weigh
  * @param stepScale     factor on the learning rate that the decision asks for
  */

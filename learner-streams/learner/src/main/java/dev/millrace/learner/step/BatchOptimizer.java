@@ -8,7 +8,6 @@ import dev.millrace.corrections.algorithm.RoutingReplay;
 import dev.millrace.corrections.diagnostics.GradientPower;
 import dev.millrace.corrections.kl.KlConfig;
 import dev.millrace.corrections.kl.KlResult;
-import dev.millrace.corrections.kl.KlTermEvaluation;
 import dev.millrace.corrections.objective.GlobalBatch;
 import dev.millrace.corrections.objective.LossAggregation;
 import dev.millrace.corrections.objective.Objective;
@@ -126,13 +125,14 @@ public final class BatchOptimizer implements AutoCloseable {
         }
         if (shape.traits().experts().present() && StepStart.readsNorms(algorithm)) {
             throw new IllegalArgumentException(
-                    "the advantage is opob, whose norms of single gradients are not found for a mixture of experts; choose"
+                    "the advantage is opob, which needs per-sequence gradient norms, not supported for a mixture of"
+                            + " experts; choose"
                             + " another algorithm.advantage.kind");
         }
         if (algorithm.critic() instanceof CriticConfig.ValueHead) {
             if (lora.isPresent()) {
                 throw new IllegalArgumentException(
-                        "adapters are trained, and algorithm.critic is value_head, which is no part of an adapter; choose"
+                        "adapters are trained, and algorithm.critic is value_head, which an adapter does not contain; choose"
                                 + " algorithm.critic=off, or learner.lora.rank=0");
             }
             if (!shape.valueHead()) {
@@ -201,7 +201,6 @@ public final class BatchOptimizer implements AutoCloseable {
      * the optimiser's step count.
      *
      * @param version  version of the weights; staleness counts from it
-     * @param controls state of the controls at that version
      * @throws NonFiniteStepException if loss, gradient or weights are not finite
      * @throws InconsistentBatchException if a member does not fit the model, is newer than the version, or lacks the
      *     reference's log-probs
@@ -294,8 +293,6 @@ public final class BatchOptimizer implements AutoCloseable {
         return new StepReport(
                 0,
                 0,
-                0,
-                0,
                 Collections.nCopies(members.count(), new StepEntry(0, why.stage())),
                 StepFigures.untrained(members),
                 List.of(),
@@ -345,13 +342,8 @@ public final class BatchOptimizer implements AutoCloseable {
         try {
             Coefficients of = coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
-            GradientShards.Scores scores = shards.differentiate(
-                    weights,
-                    minibatch.sequences(),
-                    of.coefficients(),
-                    of.entropyCoefficients(),
-                    of.valueCoefficients(),
-                    gradients);
+            GradientShards.Scores scores =
+                    shards.differentiate(weights, minibatch.sequences(), of.coefficients(), gradients);
             means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
             ObjectiveResult result = algorithm.needsCurrentLogProbs()
                     ? of.result()
@@ -427,10 +419,8 @@ public final class BatchOptimizer implements AutoCloseable {
             throw new NonFiniteStepException(batch.batch().getBatchId(), "the loss is " + loss, null);
         }
         if (algorithm.objective().weightsCompare().isPresent() && !(algorithm.weights() instanceof None)) {
-            means.add(StepMetric.GRADIENT_POWER, minibatch.power(scores).totalPower());
-            means.add(
-                    StepMetric.GRADIENT_POWER_UNWEIGHTED,
-                    minibatch.powerUnweighted(scores).totalPower());
+            means.add(StepMetric.GRADIENT_POWER, minibatch.power(scores));
+            means.add(StepMetric.GRADIENT_POWER_UNWEIGHTED, minibatch.powerUnweighted(scores));
         }
     }
 
@@ -469,19 +459,8 @@ public final class BatchOptimizer implements AutoCloseable {
                 means.beginUpdate();
                 Minibatch whole = new Minibatch(members, start, decision.trained());
                 Coefficients of = coefficients(batch, whole, start, weights, optimizerSteps, start.controls(), means);
-                shards.differentiate(
-                        weights,
-                        whole.sequences(),
-                        of.coefficients(),
-                        of.entropyCoefficients(),
-                        of.valueCoefficients(),
-                        sum);
-                norms = shards.sequenceNorms(
-                        weights,
-                        whole.sequences(),
-                        of.coefficients(),
-                        of.entropyCoefficients(),
-                        of.valueCoefficients());
+                shards.differentiate(weights, whole.sequences(), of.coefficients(), sum);
+                norms = shards.sequenceNorms(weights, whole.sequences(), of.coefficients());
             }
             return new BatchGradient(
                     sum,
@@ -576,8 +555,6 @@ public final class BatchOptimizer implements AutoCloseable {
         return new StepReport(
                 means.updates(),
                 rate,
-                decision.trained().length,
-                decided.left().trainedTokens(),
                 entries,
                 StepFigures.of(members, decision, version),
                 stages,
@@ -587,7 +564,7 @@ public final class BatchOptimizer implements AutoCloseable {
     }
 
     /**
-     * Coefficients of an update's gradient: one per log-prob, entropy and value.
+     * Loss of an update with the coefficients of its gradient.
      *
      * @param result of the objective; at stand-in log-probs if the loss is linear in them
      * @param kl     divergence from the reference in the loss; null without one
@@ -597,12 +574,10 @@ public final class BatchOptimizer implements AutoCloseable {
             UpdateFacts facts,
             ObjectiveResult result,
             @Nullable KlResult kl,
-            float[] coefficients,
+            GradientShards.TokenCoefficients coefficients,
             double[] aggregation,
             double entropyCoefficient,
-            float[] entropyCoefficients,
-            @Nullable ValueLoss value,
-            float[] valueCoefficients) {}
+            @Nullable ValueLoss value) {}
 
     /**
      * Outputs of the weights before an update.
@@ -637,12 +612,13 @@ public final class BatchOptimizer implements AutoCloseable {
                 facts,
                 result,
                 kl,
-                coefficients,
+                new GradientShards.TokenCoefficients(
+                        coefficients,
+                        entropyCoefficients(layout, aggregation, entropyCoefficient),
+                        valueCoefficients(layout, value)),
                 aggregation,
                 entropyCoefficient,
-                entropyCoefficients(layout, aggregation, entropyCoefficient),
-                value,
-                valueCoefficients(layout, value));
+                value);
     }
 
     /** Reuses the outputs at step start for the first update. */
@@ -686,8 +662,9 @@ public final class BatchOptimizer implements AutoCloseable {
         if (!(algorithm.kl() instanceof KlConfig.InLoss loss)) {
             return null;
         }
-        return new KlTermEvaluation(loss.plan(), algorithm.aggregation())
+        return loss.plan()
                 .evaluate(
+                        algorithm.aggregation(),
                         minibatch.layout(),
                         current,
                         Objects.requireNonNull(minibatch.reference()),
@@ -811,20 +788,17 @@ public final class BatchOptimizer implements AutoCloseable {
         }
 
         /** Noise of the gradient, under the weights in force. */
-        GradientPower power(GradientShards.Scores scores) {
-            return GradientPower.of(
-                    layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, weights, OptionalDouble.empty());
+        double power(GradientShards.Scores scores) {
+            return GradientPower.of(layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, weights);
         }
 
         /** The same with every weight 1. */
-        GradientPower powerUnweighted(GradientShards.Scores scores) {
+        double powerUnweighted(GradientShards.Scores scores) {
             float[] ones = new float[weights.length];
             Arrays.fill(ones, 1f);
-            return GradientPower.of(
-                    layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, ones, OptionalDouble.empty());
+            return GradientPower.of(layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, ones);
         }
 
-        /** Divisors of this minibatch's loss. */
         UpdateFacts facts(LossAggregation aggregation, long optimizerSteps, ControlState controls) {
             StepDecision decision = start.decision();
             // each minibatch gets its share of the tokens that the second-moment mask took

@@ -136,7 +136,6 @@ final class CurrentDistributions {
         }
     }
 
-    /** Tells the stages. */
     void addTo(StageFacts.Builder facts) {
         facts.distributions(new TopKDistributions(k, behavior, proximal, behaviorRest));
     }

@@ -42,7 +42,6 @@ final class CurrentMoments {
      * Of a batch, before its members were scored.
      *
      * @param inputs that are wanted, values only of the policy's own critic
-     * @param scored members that are to be scored: they need no record
      */
     static CurrentMoments recorded(StepMembers members, Set<StageInput> inputs, int[] scored) {
         return new CurrentMoments(
@@ -94,7 +93,6 @@ final class CurrentMoments {
         }
     }
 
-    /** Tells the stages. */
     void addTo(StageFacts.Builder facts) {
         if (entropies != null) {
             facts.vector(StageInput.ENTROPIES, entropies);

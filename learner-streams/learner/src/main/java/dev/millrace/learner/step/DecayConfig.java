@@ -3,7 +3,6 @@ package dev.millrace.learner.step;
 /** What the learning rate does after warm-up. */
 public sealed interface DecayConfig {
 
-    /** Stays. */
     record Constant() implements DecayConfig {}
 
     /**

@@ -46,7 +46,6 @@ final class GradientShards implements AutoCloseable {
     private final GradientSession gradient;
     private final DecoderShape shape;
     private final int shards;
-    /** What is trained. */
     private final List<TensorSpec> trained;
     /** One for each shard, where no sum is wanted; made when they are first needed. */
     private final List<Gradients> own = new ArrayList<>();
@@ -103,7 +102,6 @@ final class GradientShards implements AutoCloseable {
     /**
      * A forward pass over some members: overwrites their log-probs.
      *
-     * @param into packed as the batch is
      * @throws NonFiniteMemberException naming the member of the batch
      */
     void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetricsTally means) {
@@ -175,31 +173,28 @@ final class GradientShards implements AutoCloseable {
         return routing;
     }
 
+    /** Coefficients c, e and v of log-probs, entropies and values, one of each per packed token. */
+    record TokenCoefficients(float[] logProbs, float[] entropies, float[] values) {
+        private TokenCoefficients pick(Shard shard) {
+            return new TokenCoefficients(shard.pick(logProbs), shard.pick(entropies), shard.pick(values));
+        }
+
+        private GradientPass.Part part(Shard shard) {
+            TokenCoefficients own = pick(shard);
+            return new GradientPass.Part(
+                    shard.sequences(), shard.temperatures(), own.logProbs, own.entropies, own.values);
+        }
+    }
+
     /**
      * Overwrites {@code into} with {@code d(Σ c log π + Σ e H + Σ v V)/dW}, and returns the scores found on the way.
      *
-     * @param logProbCoefficients c, one per packed token
-     * @param entropyCoefficients e, one per packed token
-     * @param valueCoefficients v, one per packed token
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores differentiate(
-            Weights weights,
-            Shard minibatch,
-            float[] logProbCoefficients,
-            float[] entropyCoefficients,
-            float[] valueCoefficients,
-            Gradients into) {
+    Scores differentiate(Weights weights, Shard minibatch, TokenCoefficients coefficients, Gradients into) {
         into.zero();
         List<Shard> parts = parts(minibatch);
-        List<GradientPass.Part> inputs = parts.stream()
-                .map(shard -> new GradientPass.Part(
-                        shard.sequences(),
-                        shard.temperatures(),
-                        shard.pick(logProbCoefficients),
-                        shard.pick(entropyCoefficients),
-                        shard.pick(valueCoefficients)))
-                .toList();
+        List<GradientPass.Part> inputs = parts.stream().map(coefficients::part).toList();
         GradientPass pass = gradient.begin(weights, inputs, into);
         List<Callable<Void>> tasks = new ArrayList<>();
         List<Shard> shardOf = new ArrayList<>();
@@ -261,33 +256,18 @@ final class GradientShards implements AutoCloseable {
      * The L2 norm of what each sequence adds to {@link #differentiate}'s gradient, in the minibatch's order. Every sequence
      * goes through the gradient graph by itself.
      */
-    double[] sequenceNorms(
-            Weights weights,
-            Shard minibatch,
-            float[] logProbCoefficients,
-            float[] entropyCoefficients,
-            float[] valueCoefficients) {
+    double[] sequenceNorms(Weights weights, Shard minibatch, TokenCoefficients coefficients) {
         double[] norms = new double[minibatch.count()];
         while (own.size() < shards) {
             own.add(new Gradients(trained));
         }
         run(minibatch, (shard, i) -> {
             Gradients sum = own.get(i);
-            float[] ofLogProbs = shard.pick(logProbCoefficients);
-            float[] ofEntropies = shard.pick(entropyCoefficients);
-            float[] ofValues = shard.pick(valueCoefficients);
+            TokenCoefficients picked = coefficients.pick(shard);
             for (int s = 0; s < shard.count(); s++) {
                 Shard one = shard.part(s, shard.count());
                 sum.zero();
-                gradient.accumulate(
-                        weights,
-                        new GradientPass.Part(
-                                one.sequences(),
-                                one.temperatures(),
-                                one.pick(ofLogProbs),
-                                one.pick(ofEntropies),
-                                one.pick(ofValues)),
-                        sum);
+                gradient.accumulate(weights, picked.part(one), sum);
                 norms[i + s * shards] = sum.l2Norm();
             }
             return TokenScores.allocate(shard.sequences().scoredCount(), shape);
@@ -351,7 +331,7 @@ final class GradientShards implements AutoCloseable {
             throw failure;
         }
         if (cancelled) { // every shard may have been quicker than cancel()
-            throw new CancellationException("the step was given up");
+            throw new CancellationException("the step was cancelled");
         }
         return results;
     }
@@ -366,7 +346,7 @@ final class GradientShards implements AutoCloseable {
         }
         return e.getCause() instanceof RuntimeException cause
                 ? cause
-                : new CancellationException("the step was given up");
+                : new CancellationException("the step was cancelled");
     }
 
     /** Has somebody told of every part of a pass that is done, by the thread that uses it. */

@@ -16,13 +16,11 @@ public record LoraConfig(int rank, double alpha, List<String> targetModules) {
     public LoraConfig {
         targetModules = List.copyOf(targetModules);
         if (rank < 0) {
-            throw new IllegalArgumentException(
-                    "rank must be at least 1, or 0 to train the weights themselves: " + rank);
+            throw new IllegalArgumentException("rank must be at least 1, or 0 to train all weights: " + rank);
         }
         new LoraShape(Math.max(1, rank), alpha, targetModules); // refuses what is none, whether or not it is used
     }
 
-    /** The weights themselves are trained. */
     public static LoraConfig off() {
         return new LoraConfig(0, 16, LoraShape.MODULES);
     }

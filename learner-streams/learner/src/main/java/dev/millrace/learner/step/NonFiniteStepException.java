@@ -12,9 +12,8 @@ public final class NonFiniteStepException extends RuntimeException {
     NonFiniteStepException(long batchId, String what, @Nullable Throwable cause) {
         super(
                 "batch " + batchId + ": " + what
-                        + "; nothing was published, so the newest version stays what it was. Lower"
-                        + " learning_rate or max_grad_norm, or roll the run back to an earlier version; trained on again under the same"
-                        + " configuration this batch leads to the same end",
+                        + "; nothing was published. Lower learning_rate or max_grad_norm, or roll the run back to"
+                        + " an earlier version; a retry under the same configuration fails again",
                 cause);
     }
 }

@@ -24,7 +24,7 @@ public record StepConfig(
         atLeastOne("tokens_per_microbatch", tokensPerMicrobatch);
         if (memoryMb < 0) {
             throw new IllegalArgumentException(
-                    "memory_mb must be at least 1, or 0 for what follows from the model: " + memoryMb);
+                    "memory_mb must be at least 1, or 0 to derive it from the model: " + memoryMb);
         }
         atLeastOne("logits_mb", logitsMb);
         atLeastOne("shards", shards);

@@ -26,7 +26,6 @@ import java.util.stream.IntStream;
  * @param decided by the algorithm's stages
  * @param old log-probs in force
  * @param proximal log-probs in force
- * @param stages reports of the stages in force
  */
 record StepDecision(Decision decided, float[] old, float[] proximal, List<StageReport> stages) {
     /** Masks whose sequences stay in the denominator: see the package of the trust region masks. */

@@ -16,9 +16,7 @@ import java.util.TreeMap;
  * @param staleness of the tokens trained on, at the start of the step; empty without one
  * @param essRatio effective sample size of the raw sequence weights; NaN without a token, or in bypass mode, which
  *     compares nothing
- * @param essRatioTruncated of the truncated ones
  * @param secondMoment mean squared log ratio of proximal to behavior, before the second-moment mask; NaN without a token
- * @param secondMomentTrained the same of the tokens trained on
  */
 public record StepFigures(
         long tokensTrainable,
@@ -28,7 +26,6 @@ public record StepFigures(
         double secondMoment,
         double secondMomentTrained) {
 
-    /** Returns the known figures under their names in the training log. */
     public Map<String, Double> byName() {
         Map<String, Double> named = new TreeMap<>();
         named.put("tokens_trainable", (double) tokensTrainable);

@@ -122,7 +122,6 @@ final class StepMembers {
         return values;
     }
 
-    /** The mask that the batch decided. */
     byte[] recordedMask() {
         byte[] mask = new byte[sequences.scoredCount()];
         for (int s = 0; s < members.size(); s++) {
@@ -131,7 +130,6 @@ final class StepMembers {
         return mask;
     }
 
-    /** Returns the advantages that the batch decided, one per member. */
     double[] recordedAdvantages() {
         return members.stream()
                 .mapToDouble(member -> member.entry().getAdvantage())
@@ -189,14 +187,12 @@ final class StepMembers {
         return members.get(member).entry();
     }
 
-    /** One per member. */
     double[] rewards() {
         return members.stream()
                 .mapToDouble(member -> member.entry().getReward())
                 .toArray();
     }
 
-    /** Which version sampled which tokens. */
     BatchVersions versions() {
         return new BatchVersions(
                 own,

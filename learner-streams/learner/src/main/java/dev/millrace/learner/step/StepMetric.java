@@ -76,7 +76,6 @@ public enum StepMetric {
         this.meaning = meaning;
     }
 
-    /** Its name in the training log. */
     public String key() {
         return key;
     }
@@ -86,7 +85,6 @@ public enum StepMetric {
         return unit;
     }
 
-    /** What it says, in words. */
     public String meaning() {
         return meaning;
     }

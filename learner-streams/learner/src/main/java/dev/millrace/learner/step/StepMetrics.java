@@ -9,11 +9,9 @@ import java.util.TreeMap;
  * The numbers that a step says of itself: means over the updates, sums of durations, facts about the batch. What was not computed
  * is absent.
  *
- * @param values of this learner
  * @param objective numbers of the objective's own, by its names, means over the updates
  */
 public record StepMetrics(Map<StepMetric, Double> values, Map<String, Double> objective) {
-    /** Of a step that said nothing. */
     public static final StepMetrics NONE = new StepMetrics(Map.of(), Map.of());
 
     public StepMetrics {
@@ -28,7 +26,6 @@ public record StepMetrics(Map<StepMetric, Double> values, Map<String, Double> ob
         return values.getOrDefault(metric, Double.NaN);
     }
 
-    /** All of them under the names that the training log has. */
     public Map<String, Double> byName() {
         Map<String, Double> named = new TreeMap<>(objective);
         values.forEach((metric, value) -> named.put(metric.key(), value));

@@ -11,20 +11,15 @@ import java.util.Optional;
  *
  * @param updates         optimiser steps taken; 0 if nothing in the batch was to be trained on, and nothing changed
  * @param learningRate    of the last of them, all controls included; 0 without one
- * @param rolloutsTrained members with a trained token
- * @param tokensTrained   trained tokens
- * @param entries         what became of each member
- * @param figures         how stale and how far off policy that was on which the step was taken
- * @param stages          reports of the stages in force
- * @param controls        what the controls remember after this batch
+ * @param entries         trained tokens, or the masking stage, of each member
+ * @param figures         staleness and off-policy gap of the trained tokens
+ * @param controls        state of the controls after this batch
  * @param metrics         means over the updates, and facts about the batch
- * @param failure         why a stage could not decide about the batch, which is starved then; empty if all could
+ * @param failure         why a stage failed on the batch, which is then starved; empty if none did
  */
 public record StepReport(
         int updates,
         double learningRate,
-        int rolloutsTrained,
-        long tokensTrained,
         List<StepEntry> entries,
         StepFigures figures,
         List<StageReport> stages,
@@ -35,6 +30,17 @@ public record StepReport(
     /** Whether nothing in the batch was left to train on. */
     public boolean isStarved() {
         return updates == 0;
+    }
+
+    /** Members with a trained token. */
+    public int rolloutsTrained() {
+        return (int)
+                entries.stream().filter(entry -> entry.getTrainedTokens() > 0).count();
+    }
+
+    /** Trained tokens. */
+    public long tokensTrained() {
+        return entries.stream().mapToLong(StepEntry::getTrainedTokens).sum();
     }
 
     public StepReport {

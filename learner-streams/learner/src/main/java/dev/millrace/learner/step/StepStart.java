@@ -81,7 +81,6 @@ final class StepStart {
     /**
      * State at step start.
      *
-     * @param decision      in force for the step
      * @param current       log-probs of the starting weights; null if not needed
      * @param reference     packed log-probs of the reference; null without a divergence from it
      * @param values        of the policy's own critic, packed, before the first update; null without one
@@ -270,10 +269,7 @@ final class StepStart {
     static final class InterpolatedPolicy {
         private final float[] logProbs;
 
-        /**
-         * @param current log-probs of the step's starting weights
-         * @param version which version those are
-         */
+        /** @param current log-probs of the step's starting weights */
         InterpolatedPolicy(StepMembers members, float[] current, long version) {
             int[] versions = new int[current.length];
             Arrays.fill(versions, ProximalApproximation.NOT_SAMPLED);
@@ -444,7 +440,6 @@ final class StepStart {
                         maskedBy);
             }
 
-            /** The batch's reports, and this one behind them. */
             List<StageReport> stages(List<StageReport> recorded) {
                 if (report == null) {
                     return recorded;

@@ -55,14 +55,14 @@ class TrainingBatchTest {
         assertRefused(
                 SyntheticRollouts.entry(first, 0, 10),
                 second,
-                "points at rollout g0/1 of run run-1 epoch 0 policy policy");
+                "references rollout g0/1 of run run-1 epoch 0 policy policy");
     }
 
     @Test
     void shouldRefuseATrajectoryOfAnotherRun() {
         BatchEntry entry = SyntheticRollouts.entry(first, 0, 10);
         assertRefused(
-                entry, set(first, "run_id", "run-2"), "points at rollout g0/0 of run run-2 epoch 0 policy policy");
+                entry, set(first, "run_id", "run-2"), "references rollout g0/0 of run run-2 epoch 0 policy policy");
     }
 
     @Test
@@ -117,7 +117,7 @@ class TrainingBatchTest {
             LearnerBatch wrongScale = set(SyntheticRollouts.batch(3, List.of(entry)), "step_scale", scale);
             assertThatThrownBy(() -> TrainingBatch.of(wrongScale, List.of(first)))
                     .isInstanceOf(InconsistentBatchException.class)
-                    .hasMessage("batch 3 has a step scale that is no finite number of at least 0: " + scale);
+                    .hasMessage("batch 3 has a step scale that is not finite and at least 0: " + scale);
         }
     }
 

@@ -63,7 +63,7 @@ class BatchMembersTest {
 
         assertThat(members.whyUnusable(4)).as("a copy of itself").isEmpty();
         assertThat(members.whyUnusable(9))
-                .contains("it has rollout " + trajectory.getRolloutId() + ", which batch 4 had, as where the log has"
-                        + " lost how far the topology had read");
+                .contains("it has rollout " + trajectory.getRolloutId() + ", which batch 4 had, so the log may have"
+                        + " lost the topology's offsets");
     }
 }

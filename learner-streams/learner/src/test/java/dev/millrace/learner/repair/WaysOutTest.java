@@ -22,7 +22,7 @@ class WaysOutTest {
         assertThat(from(OptionalLong.of(7)).newEpoch())
                 .containsExactly(new Way(
                         Kind.NEW_EPOCH,
-                        "continues from version 7 in a new epoch; what is in flight is superseded",
+                        "continues from version 7 in a new epoch; rollouts in flight are superseded",
                         OptionalDouble.of(5),
                         "millrace rollback --to-version 7"));
     }
@@ -41,7 +41,7 @@ class WaysOutTest {
         assertThat(from(OptionalLong.of(7)).skip(List.of(5L, 6L)))
                 .isEqualTo(new Way(
                         Kind.SKIP_BATCH,
-                        "gives batches 5 to 6 up and releases as many prompts; the learner continues with batch 7",
+                        "skips batches 5 to 6 and releases as many prompts; the learner continues with batch 7",
                         OptionalDouble.of(64),
                         "millrace repair --do skip-batch"));
     }

@@ -438,7 +438,7 @@ class BatchOptimizerTest {
                 .isInstanceOf(NonFiniteStepException.class)
                 .hasMessageMatching(
                         "batch 4: the gradient of [a-z_.0-9]+ is (NaN|-?Infinity) at element \\d+; nothing was"
-                                + " published,.*Lower learning_rate or max_grad_norm.*");
+                                + " published\\. Lower learning_rate or max_grad_norm.*");
     }
 
     @Test

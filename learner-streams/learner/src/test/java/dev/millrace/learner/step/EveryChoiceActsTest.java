@@ -62,7 +62,7 @@ import org.junit.jupiter.api.Test;
 /**
  * Every choice of the algorithm, made in process on one recorded batch that is four versions stale, with two minibatches where
  * the choice allows them: two choices that leave the same weights, bit for bit, are one choice with two names, and one that
- * leaves the weights of not having been made does nothing. What is enumerated is what the doors and types have, so a new kind
+ * leaves the weights of not having been made does nothing. What is enumerated is what the extension points and types have, so a new kind
  * is in here by itself.
  */
 class EveryChoiceActsTest {

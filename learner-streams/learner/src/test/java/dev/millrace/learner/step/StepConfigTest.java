@@ -23,7 +23,7 @@ class StepConfigTest {
                 .withMessage("logits_mb must be at least 1: 0");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new StepConfig(OptimizerConfig.defaults(), 1, -1, false, 1, 1))
-                .withMessage("memory_mb must be at least 1, or 0 for what follows from the model: -1");
+                .withMessage("memory_mb must be at least 1, or 0 to derive it from the model: -1");
     }
 
     /** 2 GB, or a copy of the weights where that is more; each shard has its part. */

@@ -94,10 +94,10 @@ final class AssemblyMemory {
             LearnerBatch batch = past.get(batchId);
             if (batch == null) {
                 throw new IllegalStateException("algorithm.advantage.kind=" + memory.kind()
-                        + " keeps baselines from batch to batch, and they cannot be taken back to batch " + lastBatchId
+                        + " keeps baselines from batch to batch, and they cannot be restored to batch " + lastBatchId
                         + ", after which epoch " + context.run().epoch() + " begins: batch " + batchId + " is not on "
                         + context.topics().batches()
-                        + "; begin again with an advantage that keeps nothing, such as batch_mean");
+                        + "; restart with an advantage without state, such as batch_mean");
             }
             write(memory.after(batch));
         }

@@ -151,7 +151,7 @@ final class AssemblyStore {
         }
 
         void delete(K key) {
-            store.delete(bytes(key));
+            store.put(bytes(key), null); // a delete would read the entry first
         }
 
         private V get(K key, V byDefault) {

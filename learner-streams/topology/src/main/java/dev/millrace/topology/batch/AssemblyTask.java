@@ -246,7 +246,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                     OutcomeReason.GROUP_SHORT,
                     member,
                     streamTimeMs,
-                    "it came after its group was closed short, " + config.deadlineMs()
+                    "it came after its group was closed incomplete, " + config.deadlineMs()
                             + " ms of activity after the group's first");
             return;
         }
@@ -294,7 +294,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                     TaskRecords.UNKNOWN_VERSION,
                     new LogCoordinates(context.topics().rollouts(), place.rolloutPartition(), place.rolloutOffset()),
                     decidedAtMs,
-                    "its trajectory is no longer kept by the log; raise the topic's retention above deadline_ms");
+                    "retention deleted its trajectory; raise the topic's retention above deadline_ms");
         });
         lost = Map.of();
         closed.forgetOlder(clock.nowMs());
@@ -359,7 +359,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
         String detail = "every reward of the group is " + group.members().get(0).reward();
         if (config.zeroVariance() == ZeroVariance.RESAMPLE) {
             Member first = group.members().get(0);
-            leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be sampled once more");
+            leave(OutcomeReason.RESAMPLE, first, decidedAtMs, detail + "; its prompt is to be resampled");
             forget(first);
             group.remove(first);
         }
@@ -619,12 +619,11 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                             .toList();
                     if (!gone.isEmpty()) {
                         queue.remove(gone);
-                        gone.forEach(
-                                group -> leave.leave(
-                                        group,
-                                        OutcomeReason.GROUP_SHORT,
-                                        "a trajectory of its members is no longer kept"
-                                                + " by the log; raise the topic's retention above the time that batches wait for the learner"));
+                        gone.forEach(group -> leave.leave(
+                                group,
+                                OutcomeReason.GROUP_SHORT,
+                                "retention deleted a trajectory of its members; raise the topic's retention"
+                                        + " above the time that batches wait for the learner"));
                         continue;
                     }
                     queue.remove(groups);
@@ -724,7 +723,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                         partition,
                         nextBatchId,
                         "batch " + nextBatchId + " is not cut: " + staleSinceBatch
-                                + " rollouts have left as stale since the one before it, the last more than "
+                                + " rollouts were dropped as stale since the previous batch, the last more than "
                                 + maxVersions
                                 + " versions behind version " + staleBehind));
             }

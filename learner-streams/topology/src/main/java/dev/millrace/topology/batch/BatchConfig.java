@@ -33,11 +33,11 @@ public record BatchConfig(int sequences, long tokens, Order order, int maxOutsta
             throw new IllegalArgumentException("sequences must be at least 1: " + sequences);
         }
         if (tokens < 0) {
-            throw new IllegalArgumentException("tokens must be at least 0, which cuts by sequences: " + tokens);
+            throw new IllegalArgumentException("tokens must be at least 0, where 0 cuts by sequences: " + tokens);
         }
         if (maxOutstanding < 0) {
             throw new IllegalArgumentException(
-                    "max_outstanding must be at least 0, which is no limit: " + maxOutstanding);
+                    "max_outstanding must be at least 0, where 0 is no limit: " + maxOutstanding);
         }
     }
 

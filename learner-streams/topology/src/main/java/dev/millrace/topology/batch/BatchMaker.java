@@ -47,14 +47,15 @@ final class BatchMaker {
         return inputs;
     }
 
-    /** Groups packed into a ragged batch, with the versions of their tokens. */
-    record Layout(List<Member> members, TokenBatch tokens, BatchVersions versions) {
+    /** Groups packed into a ragged batch, with the vectors of their members and the versions of their tokens. */
+    record Layout(List<Member> members, List<Vectors> vectors, TokenBatch tokens, BatchVersions versions) {
         /**
          * @param groups the members of each
          * @param vectors of every member, by rollout id
          */
         static Layout of(List<List<Member>> groups, Map<String, Vectors> vectors) {
             List<Member> members = new ArrayList<>();
+            List<Vectors> own = new ArrayList<>();
             int[] groupOf = new int[groups.stream().mapToInt(List::size).sum()];
             for (int g = 0; g < groups.size(); g++) {
                 List<Member> ofGroup = groups.get(g);
@@ -63,20 +64,19 @@ final class BatchMaker {
             }
             int[] offsets = new int[members.size() + 1];
             for (int s = 0; s < members.size(); s++) {
+                String rolloutId = members.get(s).sample().rolloutId();
+                own.add(Objects.requireNonNull(vectors.get(rolloutId), rolloutId));
                 offsets[s + 1] = Math.addExact(offsets[s], members.get(s).tokens());
             }
             byte[] mask = new byte[offsets[members.size()]];
             for (int s = 0; s < members.size(); s++) {
                 System.arraycopy(
-                        vectorsOf(members.get(s), vectors).mask(),
-                        0,
-                        mask,
-                        offsets[s],
-                        members.get(s).tokens());
+                        own.get(s).mask(), 0, mask, offsets[s], members.get(s).tokens());
             }
             TokenBatch tokens = new TokenBatch(offsets, mask, groupOf);
             return new Layout(
                     members,
+                    own,
                     tokens,
                     new BatchVersions(
                             tokens,
@@ -134,7 +134,7 @@ final class BatchMaker {
             long assembledAtMs,
             StageReport order) {
         Layout layout = Layout.of(groups.stream().map(Group::members).toList(), vectors);
-        StageFacts known = facts(layout, vectors, version.atStep(), assembledAtMs);
+        StageFacts known = facts(layout, version.atStep(), assembledAtMs);
         StageFacts facts = memory.map(kept -> kept.before(known)).orElse(known);
         Decision decision = algorithm.decide(facts);
         List<StageReport> choice = new ArrayList<>(List.of(order));
@@ -167,26 +167,20 @@ final class BatchMaker {
                 null);
     }
 
-    private static Vectors vectorsOf(Member member, Map<String, Vectors> vectors) {
-        return Objects.requireNonNull(vectors.get(member.sample().rolloutId()), member.sample()::rolloutId);
-    }
-
     /** Facts that the stages read. */
-    static StageFacts facts(Layout layout, Map<String, Vectors> vectors, long atStep, long assembledAtMs) {
+    static StageFacts facts(Layout layout, long atStep, long assembledAtMs) {
         boolean[] withoutOld = new boolean[layout.members().size()];
         for (int s = 0; s < withoutOld.length; s++) {
-            withoutOld[s] = vectorsOf(layout.members().get(s), vectors).withoutOld();
+            withoutOld[s] = layout.vectors().get(s).withoutOld();
         }
-        StageFacts.Builder facts = logProbs(layout, vectors)
+        StageFacts.Builder facts = logProbs(layout)
                 .addTo(StageFacts.of(
                         layout.tokens(),
                         layout.members().stream().mapToDouble(Member::reward).toArray()));
         return TrajectoryNotes.addTo(
                         facts,
                         layout.tokens(),
-                        layout.members().stream()
-                                .map(member -> vectorsOf(member, vectors).notes())
-                                .toList())
+                        layout.vectors().stream().map(Vectors::notes).toList())
                 .withoutOld(withoutOld)
                 .versions(atStep, layout.versions())
                 .agesMs(layout.members().stream()
@@ -195,11 +189,11 @@ final class BatchMaker {
                 .build();
     }
 
-    private static MemberLogProbs logProbs(Layout layout, Map<String, Vectors> vectors) {
+    private static MemberLogProbs logProbs(Layout layout) {
         int tokens = layout.tokens().tokenCount();
         MemberLogProbs packed = new MemberLogProbs(new float[tokens], new float[tokens], new float[tokens]);
         for (int s = 0; s < layout.members().size(); s++) {
-            MemberLogProbs of = vectorsOf(layout.members().get(s), vectors).logProbs();
+            MemberLogProbs of = layout.vectors().get(s).logProbs();
             int at = layout.tokens().start(s);
             System.arraycopy(of.behavior(), 0, packed.behavior(), at, of.behavior().length);
             System.arraycopy(of.old(), 0, packed.old(), at, of.old().length);

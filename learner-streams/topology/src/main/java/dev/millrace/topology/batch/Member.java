@@ -4,6 +4,7 @@ import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.schemas.LogCoordinates;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedMask;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.List;
 
@@ -40,11 +41,11 @@ record Member(
         List<VersionSpan> spans = trajectory.getVersionSpans().stream()
                 .map(s -> new VersionSpan(s.getVersion(), s.getStart(), s.getEnd()))
                 .toList();
-        byte[] mask = PackedMask.toArray(trajectory.getMask());
+        ByteBuffer mask = trajectory.getMask();
         int[] trainable = new int[spans.size()];
         for (int i = 0; i < trainable.length; i++) {
             for (int t = spans.get(i).start(); t < spans.get(i).end(); t++) {
-                trainable[i] += mask[t];
+                trainable[i] += mask.get(mask.position() + t);
             }
         }
         return new Member(
@@ -59,7 +60,7 @@ record Member(
                 trajectory.getFinishedAtMs(),
                 trajectory.getReward(),
                 new Versions(spans, trajectory.getProximalVersion(), trainable),
-                mask.length);
+                PackedMask.length(mask));
     }
 
     /** Tokens that its own mask leaves to train on. */
@@ -83,6 +84,10 @@ record Member(
 
     /** Newest version that sampled one of its tokens. */
     long newestVersion() {
-        return versions.spans.stream().mapToLong(VersionSpan::version).max().orElseThrow();
+        long newest = versions.spans.get(0).version(); // no stream: asked of a whole group for every arrival
+        for (VersionSpan span : versions.spans) {
+            newest = Math.max(newest, span.version());
+        }
+        return newest;
     }
 }

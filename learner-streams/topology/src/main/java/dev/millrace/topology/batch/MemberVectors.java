@@ -144,7 +144,7 @@ final class MemberVectors implements AutoCloseable {
                 } catch (RefusedException e) {
                     throw new IllegalStateException(
                             "the trajectory at " + record.topic() + "-" + record.partition() + "@" + record.offset()
-                                    + " was accepted when it came and is refused now: " + e.getMessage(),
+                                    + " was accepted on arrival and is refused now: " + e.getMessage(),
                             e);
                 }
             }

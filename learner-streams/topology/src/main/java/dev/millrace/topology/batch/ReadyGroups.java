@@ -6,6 +6,7 @@ import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeSet;
 
 /** Groups that may go into the next batch, in the configured order. Confined to one task. */
@@ -42,6 +43,10 @@ final class ReadyGroups {
     private final BatchConfig.Order order;
     private final TreeSet<Ready> ready;
     private final Map<Group, Ready> byGroup = new HashMap<>();
+    /** Of all groups. */
+    private int sequences;
+
+    private long tokens;
 
     ReadyGroups(BatchConfig.Order order) {
         this.order = order;
@@ -59,11 +64,18 @@ final class ReadyGroups {
         Ready added = Ready.of(group, turn);
         ready.add(added);
         byGroup.put(group, added);
+        sequences += added.sequences();
+        tokens += added.tokens();
     }
 
     /** Removes groups. */
     void remove(List<Group> leaving) {
-        leaving.forEach(group -> ready.remove(byGroup.remove(group)));
+        for (Group group : leaving) {
+            Ready removed = Objects.requireNonNull(byGroup.remove(group), group::groupId);
+            ready.remove(removed);
+            sequences -= removed.sequences();
+            tokens -= removed.tokens();
+        }
     }
 
     /**
@@ -74,14 +86,17 @@ final class ReadyGroups {
      *     first
      */
     List<Group> first(BatchConfig config, int atLeast, long lastChance) {
+        if (!config.isEnough(sequences, tokens)) { // for most arrivals
+            return List.of();
+        }
         List<Group> first = new ArrayList<>();
-        int sequences = 0;
-        long tokens = 0;
+        int taken = 0;
+        long trainable = 0;
         for (Ready next : inOrder(lastChance)) {
             first.add(next.group());
-            sequences += next.sequences();
-            tokens += next.tokens();
-            if (first.size() >= atLeast && config.isEnough(sequences, tokens)) {
+            taken += next.sequences();
+            trainable += next.tokens();
+            if (first.size() >= atLeast && config.isEnough(taken, trainable)) {
                 return first;
             }
         }

@@ -13,7 +13,7 @@ import dev.millrace.schemas.rollout.RolloutLimits;
 public record IngressConfig(String tokenizerHash, int vocabularySize, int maxGroupSize, double maxReward) {
     public IngressConfig {
         if (tokenizerHash == null) {
-            throw new IllegalArgumentException("tokenizer_hash must be given; leave it empty to take any vocabulary");
+            throw new IllegalArgumentException("tokenizer_hash must be given; leave it empty to accept any vocabulary");
         }
         if (vocabularySize < 0) {
             throw new IllegalArgumentException("vocabulary_size must be at least 0: " + vocabularySize);

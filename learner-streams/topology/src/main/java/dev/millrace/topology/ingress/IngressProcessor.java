@@ -66,7 +66,7 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
     public void process(Record<byte[], byte[]> record) {
         RecordMetadata at = context()
                 .recordMetadata()
-                .orElseThrow(() -> new IllegalStateException("a source record has a place on the log"));
+                .orElseThrow(() -> new IllegalStateException("a source record has a topic, partition and offset"));
         if (lineage.isHistory(at.topic(), at.partition(), at.offset())) {
             return; // an older epoch's, which has accounted for it
         }

@@ -133,6 +133,6 @@ public final class ScoreCheck {
         throw new RefusedException(
                 RefusalReason.VECTORS,
                 "vectors",
-                "a score must hold the log-probs of " + policy + ", or say in unavailable why not");
+                "a score must hold the log-probs of " + policy + ", or give the reason in unavailable");
     }
 }

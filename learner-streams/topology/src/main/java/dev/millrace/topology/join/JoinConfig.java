@@ -39,7 +39,8 @@ public record JoinConfig(
         }
         if (dedupeRetentionMs < Math.max(unscoredAfterMs, orphanAfterMs)) {
             throw new IllegalArgumentException("dedupe_retention_ms must be at least unscored_after_ms "
-                    + unscoredAfterMs + " and orphan_after_ms " + orphanAfterMs + ", or what waits could come twice: "
+                    + unscoredAfterMs + " and orphan_after_ms " + orphanAfterMs + ", or a pending record could be"
+                    + " accepted twice: "
                     + dedupeRetentionMs);
         }
         requirePositive("dedupe_groups", dedupeGroups);

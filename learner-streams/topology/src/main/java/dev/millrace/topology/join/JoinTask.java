@@ -77,8 +77,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
 
     public static final String SEEN = "seen";
 
-    private static final String NOT_KEPT =
-            "its record is no longer kept by the log; raise the topic's retention above ";
+    private static final String NOT_KEPT = "retention deleted its record; raise the topic's retention above ";
 
     private final JoinConfig config;
     private final Algorithm algorithm;
@@ -164,7 +163,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         Announcement announced = Announcement.of(rollout.rollout());
         switch (RolloutDecision.of(rollout, announced, group)) {
             case DUPLICATE ->
-                leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "a rollout of this name has been there before");
+                leave(OutcomeReason.DUPLICATE, rollout, streamTimeMs, "duplicate of a rollout with the same id");
             case REFUSE_SIBLING ->
                 refuse(
                         rollout,
@@ -195,8 +194,8 @@ public final class JoinTask implements DecisionTask<Arrival> {
                             waiting.get(),
                             group,
                             rollout,
-                            "it is about the record at offset " + waiting.get().aboutOffset()
-                                    + "; the rollout that was taken lies at " + rollout.offset());
+                            "it references the record at offset "
+                                    + waiting.get().aboutOffset() + "; the accepted rollout is at " + rollout.offset());
                     yield false;
                 }
                 case HAS_LEFT -> {
@@ -217,7 +216,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                     left.get().missing(),
                     rollout,
                     streamTimeMs,
-                    "its " + left.get().noun() + " came before it and left already");
+                    "its " + left.get().noun() + " was received before and already dropped");
         } else if (complete) {
             dropPartners(rollout.name().rolloutId());
             complete(pendingJoin);
@@ -262,12 +261,13 @@ public final class JoinTask implements DecisionTask<Arrival> {
                         OutcomeReason.DUPLICATE,
                         partner,
                         streamTimeMs,
-                        "it is about the record at offset " + partner.aboutOffset()
-                                + "; the rollout that was taken lies at "
+                        "it references the record at offset " + partner.aboutOffset()
+                                + "; the accepted rollout is at "
                                 + rollout.get().offset());
                 return;
             }
-            case TOO_LATE -> leave(partner.kind().orphan(), partner, streamTimeMs, "its rollout left before it came");
+            case TOO_LATE ->
+                leave(partner.kind().orphan(), partner, streamTimeMs, "its rollout was dropped before it arrived");
             case MEET -> {
                 if (!joinPendingRollout(partner, rollout.get())) {
                     return;
@@ -444,7 +444,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             } catch (RefusedException e) {
                 throw new IllegalStateException(
                         "the record at " + source + "@" + record.offset()
-                                + " was accepted when it came and is refused now: " + e.getMessage()
+                                + " was accepted on arrival and is refused now: " + e.getMessage()
                                 + "; was the run's tokenizer_hash, vocabulary_size or max_group_size changed?",
                         e);
             }
@@ -519,7 +519,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 .map(kind -> "the last " + kind.noun()
                         + (newestMs.containsKey(kind)
                                 ? " came " + (clock.nowMs() - newestMs.get(kind)) / 1000 + " s ago"
-                                : " came before this task was here, if ever"))
+                                : " did not arrive since this task was assigned"))
                 .collect(Collectors.joining(" and "));
         return List.of(new Wait(
                 "join",
@@ -621,7 +621,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
                                 score,
                                 "vectors." + vector.getPolicy() + ".top_log_probs",
                                 "the rollout has " + PackedMask.count(rollout.getMask())
-                                        + " tokens to be trained on, the" + " score top log-probs of " + rows);
+                                        + " tokens to be trained on, the score top log-probs of " + rows);
                     }
                 }
                 if (vector.getTopLogProbs() != null) {
@@ -776,14 +776,12 @@ public final class JoinTask implements DecisionTask<Arrival> {
 
         /** Stores the current state of a group. */
         void put(String groupId, DeduplicationEntry memory, long nowMs) {
-            Bytes key = key(groupId);
-            boolean known = store.get(key) != null;
-            memory.touch(nowMs);
-            newestTouchedMs = Math.max(newestTouchedMs, nowMs);
-            store.put(key, memory.toBytes());
-            if (!known) {
+            if (memory.isNew()) {
                 order.addLast(new Entry(groupId, nowMs));
             }
+            memory.touch(nowMs);
+            newestTouchedMs = Math.max(newestTouchedMs, nowMs);
+            store.put(key(groupId), memory.toBytes());
             while (order.size() > maxGroups) {
                 store.delete(key(order.removeFirst().groupId()));
             }
@@ -819,7 +817,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         private long groupSize = UNKNOWN;
         private long ordinal = UNKNOWN;
         private long promptHash;
-        private long touchedMs;
+        private long touchedMs = UNKNOWN;
         /** By kind: the samples that have arrived. */
         private final BitSet[] been = new BitSet[JoinSide.values().length];
 
@@ -885,6 +883,11 @@ public final class JoinTask implements DecisionTask<Arrival> {
             return touchedMs;
         }
 
+        /** True until it is stored. */
+        boolean isNew() {
+            return touchedMs == UNKNOWN;
+        }
+
         void touch(long nowMs) {
             touchedMs = nowMs;
         }
@@ -915,7 +918,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
             memory.touchedMs = reader.number();
             int kinds = (int) reader.number();
             for (int kind = 0; kind < kinds; kind++) {
-                memory.been[kind].or(BitSet.valueOf(reader.bytes()));
+                memory.been[kind] = BitSet.valueOf(reader.bytes());
             }
             return memory;
         }

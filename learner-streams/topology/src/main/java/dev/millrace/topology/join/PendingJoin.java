@@ -166,12 +166,12 @@ final class PendingJoin {
         Credit credit = trajectory.getCredit();
         return trajectory.getProximalValues() == null || credit == null || credit.getTokenLevelValues() == null
                 ? Optional.empty()
-                : Optional.of(
-                        Refusal.of(
-                                RefusalReason.VECTORS,
-                                field(StageInput.VALUES),
-                                "the policy has a value head of its own (algorithm.critic=value_head), and a partner brought values"
-                                        + " too; leave token_level_values out of the credit, or start a run with algorithm.critic=off"));
+                : Optional.of(Refusal.of(
+                        RefusalReason.VECTORS,
+                        field(StageInput.VALUES),
+                        "the policy has a value head of its own (algorithm.critic=value_head), and a"
+                                + " partner's record has values too; leave token_level_values out of the"
+                                + " credit, or start a run with algorithm.critic=off"));
     }
 
     private static long versionOf(Scored scored) {

@@ -135,11 +135,11 @@ final class PendingStore {
     /** Ends its wait. */
     void remove(PendingRecord waiting) {
         shelf(waiting.kind()).remove(waiting);
-        store.delete(key(waiting));
+        store.put(key(waiting), null); // a delete would read the entry first
         release(waiting);
     }
 
-    /** Returns the payload of a waiting record, which continues to wait; empty if the log no longer holds it. */
+    /** Returns the payload of a waiting record, which continues to wait; empty if the log no longer has it. */
     Optional<Arrival> payload(PendingRecord waiting) {
         Map<String, Arrival> cached = shelf(waiting.kind()).cached;
         if (!cached.containsKey(waiting.rolloutId())) {

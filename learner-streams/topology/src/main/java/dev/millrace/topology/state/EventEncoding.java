@@ -85,7 +85,7 @@ final class EventEncoding {
         }
     }
 
-    void beganAgain() {
+    void restarted() {
         settle();
         if (hasJustBegun()) {
             return; // beginning twice is as good as once

@@ -57,7 +57,7 @@ public final class Journal {
         if (!isLost && isOther) {
             trace.began(settings.fingerprint());
         } else if (!isLost) {
-            trace.beganAgain();
+            trace.restarted();
         }
         keep();
     }

@@ -3,10 +3,12 @@ package dev.millrace.topology.state;
 import java.util.Map;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.processor.StateStore;
 import org.apache.kafka.streams.state.KeyValueBytesStoreSupplier;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.internals.CachedStateStore;
 
 /** Builds the topology's stores: small values, changelogs that stay short, so that a restore reads little. */
 public final class StateStores {
@@ -26,13 +28,23 @@ public final class StateStores {
         ROCKSDB
     }
 
-    /** @param cached true merges the updates of one key within a commit interval before they reach the changelog */
-    public static StoreBuilder<KeyValueStore<Bytes, byte[]>> store(String name, Kind kind, boolean cached) {
+    /** The store is cached: the updates of one key within a commit reach the changelog as one. */
+    public static StoreBuilder<KeyValueStore<Bytes, byte[]>> store(String name, Kind kind) {
         KeyValueBytesStoreSupplier supplier =
                 kind == Kind.IN_MEMORY ? Stores.inMemoryKeyValueStore(name) : Stores.persistentKeyValueStore(name);
-        StoreBuilder<KeyValueStore<Bytes, byte[]>> builder = Stores.keyValueStoreBuilder(
-                        supplier, Serdes.Bytes(), Serdes.ByteArray())
-                .withLoggingEnabled(CHANGELOG);
-        return cached ? builder.withCachingEnabled() : builder.withCachingDisabled();
+        return Stores.keyValueStoreBuilder(supplier, Serdes.Bytes(), Serdes.ByteArray())
+                .withLoggingEnabled(CHANGELOG)
+                .withCachingEnabled();
+    }
+
+    /**
+     * Keeps entries that are put and deleted within one commit off the changelog.
+     *
+     * <p>Most rollouts that arrive in a burst are joined and batched before the commit. For each of them the engine's cache
+     * would write a tombstone. It leaves out the deletion of a key that the store below does not hold only if somebody listens
+     * to its flushes.
+     */
+    public static void dropShortLived(StateStore store) {
+        ((CachedStateStore<?, ?>) store).setFlushListener(flushed -> {}, false);
     }
 }

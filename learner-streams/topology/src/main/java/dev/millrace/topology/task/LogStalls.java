@@ -75,7 +75,7 @@ public final class LogStalls implements AutoCloseable {
                 checkOpen(partitions, nowMs);
             }
         } catch (KafkaException e) {
-            LOG.debug("what holds the log back cannot be looked at now", e);
+            LOG.debug("cannot look for the cause of the stalled log now", e);
         }
     }
 
@@ -88,7 +88,7 @@ public final class LogStalls implements AutoCloseable {
                         REMOVED,
                         partition.toString(),
                         "retention has removed offsets " + next.offset() + " to " + (begin - 1)
-                                + " before the topology had read them; what waits for these records waits until it is overdue",
+                                + " before the topology read them; records that wait for these wait until their deadline",
                         repair);
             }
         });
@@ -109,8 +109,9 @@ public final class LogStalls implements AutoCloseable {
                         OPEN,
                         partition.toString(),
                         "a transaction that began at offset " + last + " has been open for "
-                                + (nowMs - before.sinceMs()) / 1000 + " s, and what lies behind it, up to offset " + end
-                                + ", is given to nobody until it ends",
+                                + (nowMs - before.sinceMs()) / 1000 + " s, and read_committed consumers do not see"
+                                + " the records after it, up to offset " + end
+                                + ", until it ends",
                         abort);
             }
         }

@@ -57,7 +57,7 @@ public final class StallAlarms {
             Gauge.builder("millrace.alarm", value, AtomicInteger::get)
                     .tag("stage", wait.stage())
                     .tag("partition", Integer.toString(wait.partition()))
-                    .description("1 while a stage waits without progress for longer than it may")
+                    .description("1 while a stage waits without progress beyond its limit")
                     .register(registry);
             return value;
         });

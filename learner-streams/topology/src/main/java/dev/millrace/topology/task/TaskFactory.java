@@ -14,8 +14,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  *
  * @param <A> type of the arrivals
  * @param kind name of its tasks, such as {@code join}
- * @param writtenStores stores that are written for every record, and are therefore not cached
- * @param cachedStores the other stores
+ * @param stores names of its stores
  * @param outputs topics that the tasks write to
  * @param awaited the output with waiting readers, whose records are committed at once
  * @param maxGapMs a gap between records, or an idle time, counts as at most this
@@ -23,8 +22,7 @@ import org.apache.kafka.streams.state.KeyValueStore;
  */
 public record TaskFactory<A extends Observation>(
         String kind,
-        Set<String> writtenStores,
-        Set<String> cachedStores,
+        Set<String> stores,
         List<String> outputs,
         Optional<String> awaited,
         long maxGapMs,

@@ -68,9 +68,8 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
     @Override
     public Set<StoreBuilder<?>> stores() {
         Set<StoreBuilder<?>> stores = new HashSet<>();
-        factory.writtenStores().forEach(name -> stores.add(StateStores.store(name, kind, false)));
-        factory.cachedStores().forEach(name -> stores.add(StateStores.store(name, kind, true)));
-        stores.add(StateStores.store(journalStore, kind, true));
+        factory.stores().forEach(name -> stores.add(StateStores.store(name, kind)));
+        stores.add(StateStores.store(journalStore, kind));
         return stores;
     }
 
@@ -93,6 +92,7 @@ public final class TaskSupplier<A extends Observation> implements ProcessorSuppl
                     factory.name(context.taskId().partition()),
                     settings);
             idleTime = new IdleTime(factory.maxGapMs(), context.currentSystemTimeMs());
+            factory.stores().forEach(name -> StateStores.dropShortLived(context.getStateStore(name)));
             task = factory.opening().open(context.taskId().partition(), context::getStateStore, this::forward);
             context.schedule(TICK, PunctuationType.WALL_CLOCK_TIME, this::tick);
         }

@@ -37,20 +37,20 @@ public final class TopologyMeters {
     public TopologyMeters(MeterRegistry registry, Alarms alarms) {
         this.alarms = alarms;
         joined = Counter.builder("millrace.topology.joined")
-                .description("Rollouts that met their score")
+                .description("Rollouts joined with their score")
                 .register(registry);
         batches = Counter.builder("millrace.topology.batches")
                 .description("Batches handed to the learner")
                 .register(registry);
         baselinesForgotten = Counter.builder("millrace.topology.baselines.forgotten")
-                .description("Prompts or tasks whose baseline was forgotten for newer ones")
+                .description("Baselines of prompts or tasks evicted for newer ones")
                 .register(registry);
         for (OutcomeReason reason : OutcomeReason.values()) {
             outcomes.put(
                     reason,
                     Counter.builder("millrace.topology.outcomes")
                             .tag("reason", reason.code())
-                            .description("Rollouts and scores that left without reaching a batch")
+                            .description("Rollouts and scores dropped before a batch")
                             .register(registry));
         }
         for (RefusalReason reason : RefusalReason.values()) {
@@ -90,9 +90,9 @@ public final class TopologyMeters {
         alarms.raise(
                 FAILED,
                 SUBJECT,
-                why + "; its rollouts leave as " + OutcomeReason.STAGE_FAILED.code(),
-                "it ends by itself with the next batch that can be decided; if there is none, change that stage's settings"
-                        + " under algorithm and start again");
+                why + "; its rollouts are dropped as " + OutcomeReason.STAGE_FAILED.code(),
+                "it clears with the next batch that passes; if none comes, change that stage's settings under"
+                        + " algorithm and restart");
     }
 
     public void outcome(OutcomeReason reason) {

@@ -240,10 +240,9 @@ class AssemblyMemoryTest {
         try (AssemblyTask task = task(AVERAGING, lineage, List.of(past(1, 1, 0)), store(), new ArrayList<>())) {
             assertThatThrownBy(() -> task.take(new VersionArrival(2, 1, NOW_MS, 0), NOW_MS))
                     .isInstanceOf(IllegalStateException.class)
-                    .hasMessage(
-                            "algorithm.advantage.kind=ema_baseline keeps baselines from batch to batch, and they cannot"
-                                    + " be taken back to batch 1, after which epoch 2 begins: batch 0 is not on test.batches; begin"
-                                    + " again with an advantage that keeps nothing, such as batch_mean");
+                    .hasMessage("algorithm.advantage.kind=ema_baseline keeps baselines from batch to batch, and they"
+                            + " cannot be restored to batch 1, after which epoch 2 begins: batch 0 is not on"
+                            + " test.batches; restart with an advantage without state, such as batch_mean");
         }
     }
 

@@ -47,21 +47,21 @@ class LogStallsTest {
         log(0, 17, 40);
         stalls.check(0);
         stalls.check(59_999);
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
 
         stalls.check(60_000);
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .extracting(Alarm::name, Alarm::subject, Alarm::text)
-                .containsExactly(
-                        tuple(
-                                "open-transaction",
-                                "r.scores-0",
-                                "a transaction that began at offset 17 has been open for 60 s, and what lies behind it, up to"
-                                        + " offset 40, is given to nobody until it ends; to end it: millrace repair --do abort"));
+                .containsExactly(tuple(
+                        "open-transaction",
+                        "r.scores-0",
+                        "a transaction that began at offset 17 has been open for 60 s, and read_committed"
+                                + " consumers do not see the records after it, up to offset 40, until it"
+                                + " ends; to end it: millrace repair --do abort"));
 
         log(0, 41, 60); // it has ended, and the next one has begun
         stalls.check(60_001);
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
     }
 
     @Test
@@ -69,7 +69,7 @@ class LogStallsTest {
         log(0, 40, 40);
         stalls.check(0);
         stalls.check(600_000);
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
     }
 
     @Test
@@ -77,18 +77,18 @@ class LogStallsTest {
         next = 10;
         log(10, 40, 40);
         stalls.check(0);
-        assertThat(alarms.standing()).isEmpty();
+        assertThat(alarms.active()).isEmpty();
 
         log(25, 40, 40);
         stalls.check(1);
         next = 40; // the consumer continues after the gap
         stalls.check(2);
-        assertThat(alarms.standing())
+        assertThat(alarms.active())
                 .extracting(Alarm::name, Alarm::subject, Alarm::text)
                 .containsExactly(tuple(
                         "records-removed",
                         "r.scores-0",
-                        "retention has removed offsets 10 to 24 before the topology had read them; what waits for"
-                                + " these records waits until it is overdue; to end it: millrace repair --run-dir r"));
+                        "retention has removed offsets 10 to 24 before the topology read them; records that wait"
+                                + " for these wait until their deadline; to end it: millrace repair --run-dir r"));
     }
 }

@@ -90,11 +90,11 @@ class StallDetectorTest {
                         .gauge()
                         .value())
                 .isEqualTo(1);
-        assertThat(shown.standing())
+        assertThat(shown.active())
                 .extracting(Alarm::subject, Alarm::text)
                 .containsExactly(tuple("join/3", "join, partition 3: 12 rollouts wait; no progress for 1 s"));
         alarms.check(List.of(), 2_000);
         assertThat(registry.get("millrace.alarm").gauge().value()).isZero();
-        assertThat(shown.standing()).isEmpty();
+        assertThat(shown.active()).isEmpty();
     }
 }

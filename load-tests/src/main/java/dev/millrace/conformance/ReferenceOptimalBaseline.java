@@ -1,20 +1,20 @@
-package dev.millrace.corrections.vcpo;
+package dev.millrace.conformance;
 
+import dev.millrace.corrections.vcpo.WeightedAverage;
 import java.util.Objects;
 
 /**
  * The OPOB baseline as VCPO's code computes it, from linear weights and with 1e-8 added to their sum; for comparison
  * only.
  *
- * <p>An overflowed weight makes the mean NaN here; {@link OffPolicyOptimalBaseline} has no such case.
+ * <p>An overflowed weight makes the mean NaN here; {@link dev.millrace.corrections.vcpo.OffPolicyOptimalBaseline} has no such case.
  *
- * @param average how the baseline is taken
  * @param lengthNormalized whether weights are divided by the square of the trained length
  */
-public record ReferenceOptimalBaseline(WeightedAverage average, boolean lengthNormalized) {
+record ReferenceOptimalBaseline(WeightedAverage average, boolean lengthNormalized) {
     private static final double EPSILON = 1e-8;
 
-    public ReferenceOptimalBaseline {
+    ReferenceOptimalBaseline {
         Objects.requireNonNull(average, "average");
     }
 
@@ -24,11 +24,10 @@ public record ReferenceOptimalBaseline(WeightedAverage average, boolean lengthNo
      * @param returns rewards, or advantages for a baseline over the batch
      * @param gradientNorms of each sequence's log-probability
      * @param importanceWeights linear; all 1 where they are not used
-     * @param trainedLengths trained tokens
      * @throws IllegalArgumentException if a sequence without trained tokens is to be normalised by its length, where
      *     the reference divides by zero
      */
-    public double of(double[] returns, double[] gradientNorms, double[] importanceWeights, int[] trainedLengths) {
+    double of(double[] returns, double[] gradientNorms, double[] importanceWeights, int[] trainedLengths) {
         double[] weights = new double[returns.length];
         for (int i = 0; i < weights.length; i++) {
             double length = trainedLengths[i];

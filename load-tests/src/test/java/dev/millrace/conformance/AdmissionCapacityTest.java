@@ -1,4 +1,4 @@
-package dev.millrace.corrections.staleness;
+package dev.millrace.conformance;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.registry.InMemorySchemaRegistry;
 import dev.millrace.schemas.registry.SchemaRegistry;
-import dev.millrace.schemas.registry.SchemaRegistryAwayException;
+import dev.millrace.schemas.registry.SchemaRegistryUnavailableException;
 import dev.millrace.schemas.registry.UnknownSchemaException;
 import java.time.Duration;
 import java.util.Optional;
@@ -16,11 +16,11 @@ import java.util.concurrent.CountDownLatch;
 import org.apache.avro.Schema;
 import org.junit.jupiter.api.Test;
 
-class PatientRegistryTest {
+class RetryingRegistryTest {
     private final Schema schema = Serving.getClassSchema();
     private long nanos;
     private final FailingRegistry below = new FailingRegistry();
-    private final SchemaRegistry registry = PatientRegistry.with(
+    private final SchemaRegistry registry = RetryingRegistry.with(
             below,
             () -> new Patience(
                     "the caller",
@@ -47,22 +47,25 @@ class PatientRegistryTest {
 
         assertThatThrownBy(() -> registry.byId(7))
                 .isInstanceOf(PatienceOverException.class)
-                .hasMessageStartingWith("the caller has tried for 10 s (run.patience_seconds=10)")
+                .hasMessageStartingWith("the caller has retried for 10 s (run.patience_seconds=10)")
                 .hasMessageContaining("the registry is away");
     }
 
     @Test
     void shouldWaitNoLongerOnceTheProcessIsAskedToStop() throws InterruptedException {
         below.failures = Integer.MAX_VALUE;
-        PatientRegistry patient = (PatientRegistry) PatientRegistry.over(below, Duration.ofMinutes(10), new Alarms());
+        RetryingRegistry patient =
+                (RetryingRegistry) RetryingRegistry.over(below, Duration.ofMinutes(10), new Alarms());
         CompletableFuture<Throwable> ended = new CompletableFuture<>();
         Thread asks = new Thread(() -> ended.complete(catchThrowable(() -> patient.byId(7))));
         asks.start();
 
         patient.stopWaiting();
 
-        assertThat(ended.join()).isInstanceOf(SchemaRegistryAwayException.class).hasMessage("the registry is away");
-        assertThatThrownBy(() -> patient.byId(8)).isInstanceOf(SchemaRegistryAwayException.class);
+        assertThat(ended.join())
+                .isInstanceOf(SchemaRegistryUnavailableException.class)
+                .hasMessage("the registry is away");
+        assertThatThrownBy(() -> patient.byId(8)).isInstanceOf(SchemaRegistryUnavailableException.class);
         asks.join();
     }
 
@@ -83,7 +86,7 @@ class PatientRegistryTest {
             questions++;
             if (failures > 0) {
                 failures--;
-                throw new SchemaRegistryAwayException("the registry is away", null);
+                throw new SchemaRegistryUnavailableException("the registry is away", null);
             }
         }
 

@@ -3,7 +3,7 @@ package dev.millrace.runtime.pipeline;
 import dev.millrace.log.Pulse;
 import dev.millrace.log.registry.LogSchemaRegistry;
 import dev.millrace.log.registry.RegistryContents;
-import dev.millrace.log.run.BrokerAwayException;
+import dev.millrace.log.run.BrokerUnavailableException;
 import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.Right;
 import dev.millrace.log.run.TopicAdministration;
@@ -31,8 +31,8 @@ import org.slf4j.LoggerFactory;
  * the schemas, which the first run creates, and for {@code run.patience_seconds} for a broker. Follows a topic that was
  * deleted and created again.
  */
-public final class StandingRegistry {
-    private static final Logger LOG = LoggerFactory.getLogger(StandingRegistry.class);
+public final class StandaloneRegistry {
+    private static final Logger LOG = LoggerFactory.getLogger(StandaloneRegistry.class);
     private static final long LOOK_PERIOD_MS = 1_000;
 
     private final MillraceConfig config;
@@ -47,11 +47,10 @@ public final class StandingRegistry {
     /**
      * Opens nothing yet.
      *
-     * @param config the cluster and the listener
      * @param port 0 for any free one
      * @param out gets a line once the port is open
      */
-    public StandingRegistry(MillraceConfig config, int port, PrintWriter out) {
+    public StandaloneRegistry(MillraceConfig config, int port, PrintWriter out) {
         this.config = config;
         this.port = port;
         this.out = out;
@@ -80,7 +79,8 @@ public final class StandingRegistry {
                             .plus(Duration.ofMillis(3 * config.topics().timeoutMs())), // the calls of one pass
                     () -> false));
             out.println("schemas of topic " + config.topics().schemasTopic() + " on "
-                    + config.run().bootstrapServers() + " at " + endpoint.url().orElseThrow() + "; Ctrl-C ends it");
+                    + config.run().bootstrapServers() + " at " + endpoint.url().orElseThrow()
+                    + "; stop it with Ctrl-C");
             out.flush();
             follow(client);
         } finally {
@@ -137,7 +137,7 @@ public final class StandingRegistry {
 
     private static boolean passes(RuntimeException failure) {
         return !AccountRights.isCauseOf(failure)
-                && (failure instanceof BrokerAwayException
+                && (failure instanceof BrokerUnavailableException
                         || failure instanceof SchemaRegistryException
                         || failure.getCause() instanceof RetriableException);
     }

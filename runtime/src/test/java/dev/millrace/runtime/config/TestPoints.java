@@ -1,12 +1,12 @@
 package dev.millrace.runtime.config;
 
 import dev.millrace.api.catalogue.BuiltIn;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import java.util.List;
 
 /** An extension point of the tests, with three kinds. */
-public final class TestDoors implements BuiltIn {
+public final class TestPoints implements BuiltIn {
     /** What it is open for. */
     public interface Gate {}
 
@@ -24,12 +24,12 @@ public final class TestDoors implements BuiltIn {
 
     @Override
     public String name() {
-        return "test-doors";
+        return "test-points";
     }
 
     @Override
-    public List<Door> doors() {
-        return List.of(new Door("gate", Gate.class, "gates", "lets tests through"));
+    public List<ExtensionPoint> extensionPoints() {
+        return List.of(new ExtensionPoint("gate", Gate.class, "gates", "lets tests through"));
     }
 
     @Override

@@ -1,6 +1,6 @@
 package dev.millrace.log;
 
-import dev.millrace.schemas.registry.SchemaRegistryAwayException;
+import dev.millrace.schemas.registry.SchemaRegistryUnavailableException;
 import java.util.List;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.config.ConfigException;
@@ -14,35 +14,35 @@ import org.apache.kafka.common.errors.SerializationException;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 import org.apache.kafka.common.errors.WakeupException;
 
-/** Which failures may pass if what failed is tried again, with new clients, from its place on the log. */
-public final class Passing {
-    /** Waiting changes nothing about these. */
-    private static final List<Class<? extends RuntimeException>> LASTING = List.of(
+/** Tells failures that a retry with new clients may fix from permanent ones. */
+public final class RetriableFailures {
+    /** Retries do not fix these. */
+    private static final List<Class<? extends RuntimeException>> PERMANENT = List.of(
             AuthenticationException.class,
             AuthorizationException.class,
             ConfigException.class,
             FencedInstanceIdException.class,
             InterruptException.class,
             InvalidTopicException.class,
-            LastingFailureException.class,
+            PermanentFailureException.class,
             PatienceOverException.class, // its caller has tried long enough
             RecordTooLargeException.class,
             SerializationException.class,
             UnsupportedVersionException.class,
             WakeupException.class);
 
-    private Passing() {}
+    private RetriableFailures() {}
 
     /** True if a cause is a failure of Kafka or of a registry, and no cause is permanent. */
-    public static boolean mayPass(Throwable failure) {
-        boolean mayPass = false;
+    public static boolean isRetriable(Throwable failure) {
+        boolean isRetriable = false;
         for (Throwable e = failure; e != null; e = e.getCause()) {
             Throwable each = e;
-            if (LASTING.stream().anyMatch(lasting -> lasting.isInstance(each))) {
+            if (PERMANENT.stream().anyMatch(permanent -> permanent.isInstance(each))) {
                 return false;
             }
-            mayPass |= e instanceof KafkaException || e instanceof SchemaRegistryAwayException;
+            isRetriable |= e instanceof KafkaException || e instanceof SchemaRegistryUnavailableException;
         }
-        return mayPass;
+        return isRetriable;
     }
 }

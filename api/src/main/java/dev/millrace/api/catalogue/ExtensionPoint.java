@@ -10,15 +10,15 @@ import java.util.Objects;
  * @param key where the configuration chooses, such as {@code algorithm.masks}
  * @param meaning one sentence: what its kinds do
  */
-public record Door(String name, Class<?> type, String key, String meaning) {
+public record ExtensionPoint(String name, Class<?> type, String key, String meaning) {
 
-    public Door {
+    public ExtensionPoint {
         Objects.requireNonNull(name, "name");
         Objects.requireNonNull(key, "key");
         Objects.requireNonNull(meaning, "meaning");
         if (!type.isInterface() || type.isSealed()) {
             throw new IllegalArgumentException(
-                    "the door " + name + " must be an interface that others may implement: " + type);
+                    "the extension point " + name + " must be a non-sealed interface: " + type);
         }
     }
 }

@@ -4,10 +4,10 @@ import org.apache.kafka.common.KafkaException;
 import org.jspecify.annotations.Nullable;
 
 /** A failure that comes of Kafka and does not pass by waiting. */
-public class LastingFailureException extends KafkaException {
+public class PermanentFailureException extends KafkaException {
     private static final long serialVersionUID = 1L;
 
-    protected LastingFailureException(String message, @Nullable Throwable cause) {
+    protected PermanentFailureException(String message, @Nullable Throwable cause) {
         super(message, cause);
     }
 }

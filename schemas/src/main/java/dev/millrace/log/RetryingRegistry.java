@@ -1,7 +1,7 @@
 package dev.millrace.log;
 
 import dev.millrace.schemas.registry.SchemaRegistry;
-import dev.millrace.schemas.registry.SchemaRegistryAwayException;
+import dev.millrace.schemas.registry.SchemaRegistryUnavailableException;
 import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
@@ -14,12 +14,12 @@ import org.apache.avro.Schema;
  *
  * <p>Thread-safe; each caller waits for itself, until it is interrupted, or {@link #stopWaiting} is called.
  */
-public final class PatientRegistry implements SchemaRegistry {
+public final class RetryingRegistry implements SchemaRegistry {
     private final SchemaRegistry registry;
     private final Supplier<Patience> patience;
     private final CountDownLatch stopped;
 
-    private PatientRegistry(SchemaRegistry registry, Supplier<Patience> patience, CountDownLatch stopped) {
+    private RetryingRegistry(SchemaRegistry registry, Supplier<Patience> patience, CountDownLatch stopped) {
         this.registry = registry;
         this.patience = patience;
         this.stopped = stopped;
@@ -29,7 +29,6 @@ public final class PatientRegistry implements SchemaRegistry {
      * Another patience in place of the one that a registry has, if it has one.
      *
      * @param limit from the first failure of a question on
-     * @param alarms of the process
      */
     public static SchemaRegistry over(SchemaRegistry registry, Duration limit, Alarms alarms) {
         CountDownLatch stopped = new CountDownLatch(1);
@@ -40,8 +39,8 @@ public final class PatientRegistry implements SchemaRegistry {
     }
 
     static SchemaRegistry with(SchemaRegistry registry, Supplier<Patience> patience, CountDownLatch stopped) {
-        return new PatientRegistry(
-                registry instanceof PatientRegistry patient ? patient.registry : registry, patience, stopped);
+        return new RetryingRegistry(
+                registry instanceof RetryingRegistry patient ? patient.registry : registry, patience, stopped);
     }
 
     /** Ends every wait, those to come too: what is away then is a failure at once. */
@@ -62,20 +61,20 @@ public final class PatientRegistry implements SchemaRegistry {
     private <T> T answer(Supplier<T> question) {
         try {
             return question.get();
-        } catch (SchemaRegistryAwayException e) {
+        } catch (SchemaRegistryUnavailableException e) {
             return again(question, e);
         }
     }
 
-    private <T> T again(Supplier<T> question, SchemaRegistryAwayException first) {
+    private <T> T again(Supplier<T> question, SchemaRegistryUnavailableException first) {
         Patience attempts = patience.get();
-        SchemaRegistryAwayException away = first;
+        SchemaRegistryUnavailableException away = first;
         while (attempts.again(away, () -> stopped.getCount() == 0)) {
             try {
                 T answer = question.get();
                 attempts.succeeded();
                 return answer;
-            } catch (SchemaRegistryAwayException e) {
+            } catch (SchemaRegistryUnavailableException e) {
                 away = e;
             }
         }

@@ -40,15 +40,15 @@ import org.apache.kafka.common.resource.ResourceType;
  *
  * @param untried rights on topics that do not exist yet, and those without an answer in time
  */
-public record TriedRights(List<Right> granted, List<Right> missing, List<Right> untried) {
+public record CheckedRights(List<Right> granted, List<Right> missing, List<Right> untried) {
 
-    public TriedRights {
+    public CheckedRights {
         granted = List.copyOf(granted);
         missing = List.copyOf(missing);
         untried = List.copyOf(untried);
     }
 
-    static TriedRights of(
+    static CheckedRights of(
             Admin admin, TopicAdministration.ClusterCalls calls, RunTopics topics, Collection<Right> rights) {
         return new Trial(admin, calls, topics).of(rights);
     }
@@ -90,11 +90,11 @@ public record TriedRights(List<Right> granted, List<Right> missing, List<Right> 
             this.topics = topics;
         }
 
-        TriedRights of(Collection<Right> rights) {
+        CheckedRights of(Collection<Right> rights) {
             Set<Right> single = new LinkedHashSet<>();
             rights.forEach(right -> single.addAll(right.single()));
             if (!knowsAcls()) {
-                return new TriedRights(List.copyOf(single), List.of(), List.of());
+                return new CheckedRights(List.copyOf(single), List.of(), List.of());
             }
             Set<String> visible = calls.required(admin.listTopics().names(), "list its topics");
             Map<Right, Set<String>> samples = new HashMap<>();
@@ -119,7 +119,7 @@ public record TriedRights(List<Right> granted, List<Right> missing, List<Right> 
                             .add(right);
                 }
             }
-            return new TriedRights(granted, missing, untried);
+            return new CheckedRights(granted, missing, untried);
         }
 
         /** False where everybody may do everything. */

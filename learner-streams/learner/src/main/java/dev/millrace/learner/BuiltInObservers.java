@@ -1,13 +1,13 @@
 package dev.millrace.learner;
 
 import dev.millrace.api.catalogue.BuiltIn;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.step.StepObserver;
 import java.util.List;
 
 /** The extension point for observers of optimiser steps. */
-public final class ObserverDoor implements BuiltIn {
+public final class BuiltInObservers implements BuiltIn {
 
     @Override
     public String name() {
@@ -15,8 +15,8 @@ public final class ObserverDoor implements BuiltIn {
     }
 
     @Override
-    public List<Door> doors() {
-        return List.of(new Door(
+    public List<ExtensionPoint> extensionPoints() {
+        return List.of(new ExtensionPoint(
                 "step-observer", StepObserver.class, "observers", "observes each optimiser step before its commit"));
     }
 

@@ -4,7 +4,7 @@ import dev.millrace.api.plugin.Kind;
 import java.util.List;
 
 /** Declares an extension point for the tests, with one kind. */
-public final class TestDoor implements BuiltIn {
+public final class TestPoint implements BuiltIn {
     /** Kind of the test's extension point. */
     public interface Bell {}
 
@@ -16,8 +16,8 @@ public final class TestDoor implements BuiltIn {
     }
 
     @Override
-    public List<Door> doors() {
-        return List.of(new Door("bell", Bell.class, "bells", "rings"));
+    public List<ExtensionPoint> extensionPoints() {
+        return List.of(new ExtensionPoint("bell", Bell.class, "bells", "rings"));
     }
 
     @Override

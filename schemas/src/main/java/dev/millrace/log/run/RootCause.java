@@ -1,6 +1,7 @@
 package dev.millrace.log.run;
 
 import dev.millrace.log.LogConnection;
+import dev.millrace.schemas.run.RunTopics;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -11,22 +12,20 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Why a role cannot go on, where its own error cannot tell: another cluster answers, a topic was deleted, or deleted and made
- * again, or the log has lost its tail. Each of them looks to a client like something else, such as another one of its name that
- * has taken over.
+ * Why a role cannot continue, if its own error does not tell: another cluster answers, a topic was deleted or recreated, or the
+ * log lost its tail. To a client each looks like another failure, such as being fenced.
  *
  * <p>What the run's claim recorded of its cluster and topics is compared with what is there now, and what the roles have committed
  * with where the log ends.
  */
-public final class TrueCause {
-    private static final Logger LOG = LoggerFactory.getLogger(TrueCause.class);
+public final class RootCause {
+    private static final Logger LOG = LoggerFactory.getLogger(RootCause.class);
     private static final long LIMIT_MS = 10_000;
-    private static final List<String> GROUPS = List.of("learner", "generator", "scorer", "topology");
 
     private final LogConnection connection;
     private final TopicAdministration administration;
 
-    private TrueCause(LogConnection connection, TopicAdministration administration) {
+    private RootCause(LogConnection connection, TopicAdministration administration) {
         this.connection = connection;
         this.administration = administration;
     }
@@ -39,10 +38,9 @@ public final class TrueCause {
     public static Optional<String> of(LogConnection connection) {
         TopicsConfig config = TopicsConfig.defaults().withTimeoutMs(LIMIT_MS);
         try (TopicAdministration administration = new TopicAdministration(connection.clientProperties(), config)) {
-            return new TrueCause(connection, administration)
+            return new RootCause(connection, administration)
                     .find(config)
-                    .map(cause -> cause + "; " + connection.command("repair")
-                            + " says what is lost and which ways out there are");
+                    .map(cause -> cause + "; " + connection.command("repair") + " lists the losses and the repairs");
         } catch (RuntimeException e) { // the caller already has a failure to report
             LOG.debug("cluster and topics could not be compared with the run's claim", e);
             return Optional.empty();
@@ -53,8 +51,8 @@ public final class TrueCause {
         String claimTopic = connection.topics().run();
         if (administration.existing(List.of(claimTopic)).isEmpty()) {
             return Optional.of(
-                    "there is no topic " + claimTopic + " any more, which says whose the run's topics are: it was"
-                            + " deleted, or another cluster answers at "
+                    "there is no topic " + claimTopic + " with the run's claim any more: it was deleted, or another"
+                            + " cluster answers at "
                             + connection.clientProperties().get("bootstrap.servers"));
         }
         Optional<ClaimedRun> claim = new RunClaims(
@@ -74,8 +72,7 @@ public final class TrueCause {
                 : Optional.of("the cluster at "
                         + connection.clientProperties().get("bootstrap.servers") + " is " + there + ", and run "
                         + connection.run().runId() + " is on " + place.clusterId()
-                        + ": its topics were copied to another"
-                        + " cluster, or the address is another's");
+                        + ": its topics were copied to another cluster, or the address belongs to another cluster");
     }
 
     private Optional<String> otherTopics(LogPlace place) {
@@ -92,18 +89,18 @@ public final class TrueCause {
             }
         }
         if (!deleted.isEmpty()) {
-            return Optional.of("of the topics of run " + connection.run().runId() + " these were deleted: " + deleted);
+            return Optional.of("topics of run " + connection.run().runId() + " were deleted: " + deleted);
         }
         return remade.isEmpty()
                 ? Optional.empty()
-                : Optional.of("of the topics of run " + connection.run().runId()
-                        + " these were deleted and made again, and what was on them is gone: " + remade);
+                : Optional.of("topics of run " + connection.run().runId()
+                        + " were deleted and recreated, and their records are lost: " + remade);
     }
 
     private Optional<String> lostTail(LogPlace place) {
         Map<String, Long> ends =
                 administration.ends(administration.existing(place.topicIds().keySet()));
-        for (String role : GROUPS) {
+        for (String role : RunTopics.CONSUMERS) {
             for (Map.Entry<String, Long> committed :
                     administration.committed(connection.group(role)).entrySet()) {
                 long end = Objects.requireNonNullElse(ends.get(committed.getKey()), Long.MAX_VALUE);
@@ -111,7 +108,7 @@ public final class TrueCause {
                     return Optional.of(committed.getKey() + " ends at offset " + end + ", and the " + role
                             + " had read it up to offset " + committed.getValue() + ": its last "
                             + (committed.getValue() - end)
-                            + " offsets are lost, as after a power loss or the election of a leader that lagged");
+                            + " offsets are lost, as after a power loss or an unclean leader election");
                 }
             }
         }

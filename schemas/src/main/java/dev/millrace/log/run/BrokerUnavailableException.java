@@ -1,10 +1,10 @@
 package dev.millrace.log.run;
 
 /** No broker answers within the limit; one may answer later. */
-public final class BrokerAwayException extends LogSetupException {
+public final class BrokerUnavailableException extends LogSetupException {
     private static final long serialVersionUID = 1L;
 
-    BrokerAwayException(String message, Throwable cause) {
+    BrokerUnavailableException(String message, Throwable cause) {
         super(message, cause);
     }
 }

@@ -4,41 +4,41 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.millrace.view.follow.ViewedRun.Events;
 import dev.millrace.view.follow.ViewedRun.Events.Event;
-import dev.millrace.view.follow.ViewedRun.Onlookers;
+import dev.millrace.view.follow.ViewedRun.ViewerActivity;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.Test;
 
-class OnlookersTest {
+class ViewerActivityTest {
     private final Events events = new Events();
     private final AtomicLong nanos = new AtomicLong(Long.MAX_VALUE - 5); // differences of it count, not its values
-    private final Onlookers onlookers = new Onlookers(events, nanos::get);
+    private final ViewerActivity viewers = new ViewerActivity(events, nanos::get);
 
     @Test
-    void shouldTakeWhoAskedForAnOnlookerForFiveSeconds() {
+    void shouldCountAViewerForFiveSecondsAfterItsRequest() {
         pass(Duration.ofSeconds(60));
-        assertThat(onlookers.areThere()).isFalse();
-        onlookers.ask();
+        assertThat(viewers.isPresent()).isFalse();
+        viewers.seen();
         pass(Duration.ofMillis(4999));
-        assertThat(onlookers.areThere()).isTrue();
+        assertThat(viewers.isPresent()).isTrue();
         pass(Duration.ofMillis(1));
-        assertThat(onlookers.areThere()).isFalse();
+        assertThat(viewers.isPresent()).isFalse();
     }
 
     @Test
-    void shouldTakeWhoListensForAnOnlookerForAsLongAsItListens() {
+    void shouldCountAViewerWhileItListens() {
         Consumer<Event> listener = event -> {};
         events.add(listener);
         pass(Duration.ofHours(1));
-        assertThat(onlookers.areThere()).isTrue();
+        assertThat(viewers.isPresent()).isTrue();
         events.remove(listener);
-        assertThat(onlookers.areThere()).isFalse();
+        assertThat(viewers.isPresent()).isFalse();
     }
 
     @Test
-    void shouldTakeWhoOpenedItForAnOnlooker() {
-        assertThat(onlookers.areThere()).isTrue();
+    void shouldCountTheOpenerAsAViewer() {
+        assertThat(viewers.isPresent()).isTrue();
     }
 
     private void pass(Duration time) {

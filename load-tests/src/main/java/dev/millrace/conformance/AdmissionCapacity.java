@@ -1,4 +1,4 @@
-package dev.millrace.corrections.staleness;
+package dev.millrace.conformance;
 
 /**
  * How many more rollouts may be started without any of them becoming too stale:
@@ -17,7 +17,7 @@ package dev.millrace.corrections.staleness;
  * @param batchSize rollouts the learner consumes per version, at least 1
  * @param maxStaleness largest staleness of a rollout when it is consumed, in versions, not negative
  */
-public record AdmissionCapacity(int maxConcurrent, int batchSize, int maxStaleness) {
+record AdmissionCapacity(int maxConcurrent, int batchSize, int maxStaleness) {
     public AdmissionCapacity {
         if (maxConcurrent < 1 || batchSize < 1 || maxStaleness < 0) {
             throw new IllegalArgumentException("admission needs maxConcurrent >= 1, batchSize >= 1, maxStaleness >= 0:"

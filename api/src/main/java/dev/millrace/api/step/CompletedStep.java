@@ -9,9 +9,9 @@ import java.util.Map;
  * @param version made by the step; unchanged for a starved batch without a token to train on
  * @param numbers figures for the training log, by name; absent if not computed
  */
-public record MadeStep(long batchId, long version, Map<String, Double> numbers) {
+public record CompletedStep(long batchId, long version, Map<String, Double> numbers) {
 
-    public MadeStep {
+    public CompletedStep {
         numbers = Map.copyOf(numbers);
     }
 }

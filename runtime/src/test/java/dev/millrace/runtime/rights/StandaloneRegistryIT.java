@@ -9,7 +9,7 @@ import dev.millrace.log.run.LogSetupException;
 import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.runtime.config.ConfigLayers;
-import dev.millrace.runtime.pipeline.StandingRegistry;
+import dev.millrace.runtime.pipeline.StandaloneRegistry;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.registry.RestSchemaRegistry;
 import dev.millrace.schemas.run.RunIdentity;
@@ -42,7 +42,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(900)
-class StandingRegistryIT {
+class StandaloneRegistryIT {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final String TOPIC = TopicsConfig.defaults().schemasTopic();
 
@@ -52,7 +52,7 @@ class StandingRegistryIT {
     /** A registry on its own thread. */
     private static final class Running implements AutoCloseable {
         private final StringWriter out = new StringWriter();
-        private final StandingRegistry registry;
+        private final StandaloneRegistry registry;
         private final CompletableFuture<Void> ended = new CompletableFuture<>();
 
         Running(Map<String, Object> client) {
@@ -60,7 +60,7 @@ class StandingRegistryIT {
                     new ConfigLayers().set("topics.timeout_ms=15000").set("run.patience_seconds=300");
             client.forEach((key, value) -> layers.set(
                     key.equals("bootstrap.servers") ? "run.bootstrap_servers" : "kafka." + key, value.toString()));
-            registry = new StandingRegistry(layers.whereabouts(), 0, new PrintWriter(out, true));
+            registry = new StandaloneRegistry(layers.whereabouts(), 0, new PrintWriter(out, true));
             Thread thread = new Thread(() -> {
                 try {
                     registry.run();
