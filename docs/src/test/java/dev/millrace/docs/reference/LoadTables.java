@@ -1,6 +1,7 @@
 package dev.millrace.docs.reference;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.experiments.Correction;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.Sample;
 import dev.millrace.workloads.Baseline;
@@ -24,19 +25,23 @@ import dev.millrace.workloads.topology.GrowthBenchmark.Measured;
 import dev.millrace.workloads.topology.ReplayBenchmark;
 import dev.millrace.workloads.topology.Throughput.ThroughputCase;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** The tables of figures in the documents, from the reports in {@code load-tests/results}. */
+/** The tables of figures in the documents, from {@code load-tests/results} and {@code docs/measurements}. */
 final class LoadTables {
     private static final Path RESULTS = Path.of("..", "load-tests", "results");
     private static final List<String> OPEN =
@@ -77,6 +82,8 @@ final class LoadTables {
                         closedLoops()),
                 "measurements/growth.md",
                 Map.of("costs", costs(growth), "exponents", exponents(growth), "origin", origin(growth.origin())),
+                "measurements/staleness.md",
+                Map.of("rewards", rewards(), "early warning", earlyWarning()),
                 "measurements/topology.md",
                 topology(),
                 "measurements/replay.md",
@@ -101,6 +108,59 @@ final class LoadTables {
         goals.forEach(goal -> table.append(
                 Tables.row(goal.name(), goal.measured(), goal.bound(), goal.holds() ? "holds" : "**missed**")));
         return table.toString();
+    }
+
+    /** Mean of the seeds by correction and lag, and each seed's outcome: K, B or C. */
+    private static String rewards() throws IOException {
+        List<String> lines = Files.readAllLines(Path.of("measurements", "staleness.csv"));
+        List<String> names = List.of(lines.get(0).split(","));
+        Map<String, Map<Integer, List<String[]>>> runs = new LinkedHashMap<>();
+        for (String line : lines.subList(1, lines.size())) {
+            String[] run = line.split(",", -1);
+            runs.computeIfAbsent(run[names.indexOf("correction")], c -> new TreeMap<>())
+                    .computeIfAbsent(Integer.parseInt(run[names.indexOf("lag")]), l -> new ArrayList<>())
+                    .add(run);
+        }
+        List<String> head = new ArrayList<>(List.of("correction"));
+        runs.values().iterator().next().keySet().forEach(lag -> head.add("lag " + lag));
+        StringBuilder table = new StringBuilder(Tables.head(head.toArray(String[]::new)));
+        runs.forEach((correction, lags) -> {
+            List<String> cells =
+                    new ArrayList<>(List.of(Correction.of(correction).title()));
+            lags.values().forEach(seeds -> {
+                double mean = seeds.stream()
+                        .mapToDouble(run -> Double.parseDouble(run[names.indexOf("last_reward")]))
+                        .average()
+                        .orElseThrow();
+                String outcomes = seeds.stream()
+                        .map(run ->
+                                run[names.indexOf("outcome")].substring(0, 1).toUpperCase(Locale.ROOT))
+                        .collect(Collectors.joining());
+                cells.add(number(mean, 2) + " " + outcomes);
+            });
+            table.append(Tables.row(cells.toArray(String[]::new)));
+        });
+        return table.toString();
+    }
+
+    private static String earlyWarning() throws IOException {
+        JsonNode alarm = JsonFile.read(Path.of("measurements", "early-warning.json"), JsonNode.class);
+        StringBuilder table =
+                new StringBuilder(Tables.head("indicator", "AUROC", "lead, updates", "other runs with an alarm"));
+        for (JsonNode rating : alarm.path("ratings")) {
+            table.append(Tables.row(
+                    rating.path("indicator").textValue(),
+                    interval(rating.path("auroc"), 2),
+                    interval(rating.path("lead"), 0),
+                    number(100 * rating.path("falseAlarms").asDouble(), 0) + " %"));
+        }
+        return table.toString();
+    }
+
+    private static String interval(JsonNode of, int decimals) {
+        return number(of.path("value").asDouble(), decimals) + " ("
+                + number(of.path("low").asDouble(), decimals) + " to "
+                + number(of.path("high").asDouble(), decimals) + ")";
     }
 
     private static Map<String, String> topology() throws IOException {

@@ -1,11 +1,18 @@
 package dev.millrace.docs.reference;
 
-import dev.millrace.api.catalogue.Door;
+import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.stages.AlgorithmParts;
+import dev.millrace.workloads.JsonFile;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -23,16 +30,16 @@ final class MethodsPage {
 
     /** Classes with the formula and the source of a kind, where they are not its record. */
     private static final Map<String, String> DETAILS = Map.ofEntries(
-            Map.entry("Aspo", "weights.AspoWeights"),
-            Map.entry("Dispo", "weights.DispoWeights"),
-            Map.entry("Topr", "weights.ToprWeights"),
-            Map.entry("R2vpo", "objective.RatioVariancePenalty"),
             Map.entry("Token", "weights.TokenTruncatedWeights"),
             Map.entry("Sequence", "weights.SequenceTruncatedWeights"),
             Map.entry("M2po", "m2po.SecondMomentMask"),
             Map.entry("Opob", "vcpo.OffPolicyOptimalBaseline"),
             Map.entry("DivergenceFilterMask", "filter.DivergenceFilter"),
-            Map.entry("PassAtKFigure", "length.PassAtK"));
+            Map.entry("PassAtKFigure", "length.PassAtK"),
+            Map.entry("BypassPpoClip", "objective.BypassMode"),
+            Map.entry("BypassReinforce", "objective.BypassMode"));
+
+    private static final Path MEASURED = Path.of("measurements", "methods.csv");
 
     /** Classes of settings that are not kinds. */
     private static final Map<String, List<String>> SETTINGS = settings();
@@ -168,35 +175,66 @@ final class MethodsPage {
                     "",
                     "always 1: sampled ids are trained; `millrace_gateway_branches_total` counts prompts that an agent rewrote"));
 
+    /** @param source empty if only the surveys have it */
     private static String absent(String method, String source, String why) {
-        return Tables.row(method, source, why);
+        return filled(method, source.isEmpty() ? "surveys" : source, why);
+    }
+
+    /** @throws AssertionError if a cell is empty */
+    private static String filled(String... cells) {
+        if (Arrays.stream(cells).anyMatch(String::isBlank)) {
+            throw new AssertionError("the method catalogue has an empty cell in " + List.of(cells)
+                    + "; a formula is a code span with an operator in the first paragraph of the class's Javadoc, a source"
+                    + " follows \"Source: \"");
+        }
+        return Tables.row(cells);
     }
 
     private MethodsPage() {}
 
     /** Keys of the extension points whose kinds are listed here. */
     static Set<String> keys() {
-        return PARTS_OF_ALGORITHM.doors().stream().map(Door::key).collect(Collectors.toSet());
+        return PARTS_OF_ALGORITHM.extensionPoints().stream()
+                .map(ExtensionPoint::key)
+                .collect(Collectors.toSet());
     }
 
-    static String text() {
+    static String text() throws IOException {
+        Map<String, Measured> measured = measured();
+        JsonNode run = JsonFile.read(Path.of("measurements", "methods.json"), JsonNode.class);
+        JsonNode origin = run.path("origin");
+        long tokens = measured.values().iterator().next().tokens();
         StringBuilder page = new StringBuilder(
-                "# Method catalogue\n\nThe methods of the `corrections` library: kinds of `algorithm.*` keys with formula and "
-                        + "source, then other settings.\n\nA advantage; r, ρ a ratio of two policies; s a sequence's ratio; w a weight; sg stop-gradient; π the current, μ "
-                        + "the behavior policy. See [three policies](../concepts/three-policies.md).\n");
-        for (Door door : PARTS_OF_ALGORITHM.doors()) {
+                "# Method catalogue\n\nThe methods of the `corrections` library: kinds of `algorithm.*` keys, then other "
+                        + "settings.\n\nA advantage; r, ρ a ratio of two policies; s a sequence's ratio; w a weight; sg stop-gradient; π the current, μ "
+                        + "the behavior policy. See [three policies](../concepts/three-policies.md).\n\n"
+                        + "- Golden case: *reference*, outputs of a public implementation; *hand*, numbers by hand; *twin*, a "
+                        + "naive implementation.\n- Acts on: share of trained tokens as the stage reports it: reward changed, "
+                        + "advantage not 0, weight bounded or zeroed, masked; for objectives clipped, gated, penalised or "
+                        + "rejected.\n- Cost: median processor time per trained token.\n\nBoth at default settings, on recorded "
+                        + "batches of about "
+                        + tokens / Math.max(1, run.at("/settings/seeds").size())
+                        + " trained tokens up to " + run.at("/settings/lag").asInt() + " versions old "
+                        + "([rows](../measurements/methods.csv)); "
+                        + origin.path("processors").asInt() + " x "
+                        + origin.path("machine").asText() + ", load average "
+                        + Math.round(origin.path("loadAverage").asDouble())
+                        + ", " + origin.path("jvm").asText() + ", commit "
+                        + origin.path("commit").asText() + ":\n\n```\n"
+                        + origin.path("command").asText() + "\n```\n");
+        for (ExtensionPoint point : PARTS_OF_ALGORITHM.extensionPoints()) {
             page.append("\n## ")
-                    .append(door.key())
+                    .append(point.key())
                     .append("\n\n")
-                    .append(Tables.head("kind", "what", "formula", "source"));
+                    .append(Tables.head("kind", "what", "formula", "source", "golden case", "acts on", "cost"));
             PARTS_OF_ALGORITHM.kinds().stream()
-                    .filter(kind -> kind.door().equals(door.type()))
-                    .forEach(kind -> page.append(row(kind)));
+                    .filter(kind -> kind.extensionPoint().equals(point.type()))
+                    .forEach(kind -> page.append(row(point.key(), kind, measured)));
         }
         page.append("\n## Other settings\n\n").append(Tables.head("key", "class", "what"));
         SETTINGS.forEach((key, classes) -> classes.forEach(name -> {
             SourceFile source = find(name);
-            page.append(Tables.row(
+            page.append(filled(
                     Tables.code(key),
                     link(source.simpleName(), source),
                     Tables.firstSentence(Javadoc.ofType(source).first())));
@@ -208,35 +246,79 @@ final class MethodsPage {
         return page.toString();
     }
 
-    private static String row(Kind kind) {
+    /** Sums over the recorded batches, and nanoseconds per trained token. */
+    private record Measured(long tokens, long acted, double nanos) {
+        String cost() {
+            return String.format(Locale.ROOT, nanos < 10 ? "%.1f ns" : "%.0f ns", nanos);
+        }
+
+        String share() {
+            double percent = 100.0 * acted / tokens;
+            return acted == 0
+                    ? "0 %"
+                    : percent < 0.1
+                            ? "< 0.1 %"
+                            : String.format(Locale.ROOT, percent < 10 ? "%.1f %%" : "%.0f %%", percent);
+        }
+    }
+
+    /** By key and kind. */
+    private static Map<String, Measured> measured() throws IOException {
+        List<String> lines = Files.readAllLines(MEASURED);
+        List<String> names = List.of(lines.get(0).split(","));
+        Map<String, Measured> measured = new LinkedHashMap<>();
+        for (String line : lines.subList(1, lines.size())) {
+            String[] cells = line.split(",");
+            measured.put(
+                    cells[names.indexOf("key")] + " " + cells[names.indexOf("kind")],
+                    new Measured(
+                            Long.parseLong(cells[names.indexOf("trained_tokens")]),
+                            Long.parseLong(cells[names.indexOf("acted_on")]),
+                            Double.parseDouble(cells[names.indexOf("ns_per_token")])));
+        }
+        return measured;
+    }
+
+    private static String row(String key, Kind kind, Map<String, Measured> measured) {
         SourceFile source = SourceFile.of(kind.type());
         List<SourceFile> texts = Stream.concat(
                         Optional.ofNullable(DETAILS.get(kind.type().getSimpleName())).map(MethodsPage::find).stream(),
                         Stream.of(source))
                 .toList();
-        return Tables.row(
+        Measured found = measured.get(key + " " + kind.name());
+        if (found == null) {
+            throw new AssertionError(MEASURED + " has no row of " + key + " " + kind.name()
+                    + "; measure anew: ./millrace experiment methods");
+        }
+        return filled(
                 link(Tables.code(kind.name()), source)
                         + kind.aliases().stream()
                                 .map(name -> ", " + Tables.code(name))
                                 .collect(Collectors.joining()),
                 kind.meaning().replaceAll("\\.$", ""),
-                first(texts.stream()
-                        .map(text -> formula(
-                                Tables.firstSentence(Javadoc.ofType(text).first())))),
+                first(texts.stream().map(text -> formula(Javadoc.ofType(text).first()))),
                 first(texts.stream()
                         .map(text -> Javadoc.ofType(text)
                                 .after("Source")
                                 .map(MethodsPage::origin)
-                                .orElse(""))));
+                                .orElse(""))),
+                GoldenCaseLinks.of(
+                                key,
+                                Stream.concat(Stream.of(kind.name()), kind.aliases().stream())
+                                        .toList(),
+                                texts.stream().map(SourceFile::simpleName).toList())
+                        .orElse(""),
+                found.share(),
+                found.cost());
     }
 
     private static String first(Stream<String> candidates) {
         return candidates.filter(candidate -> !candidate.isEmpty()).findFirst().orElse("");
     }
 
-    /** The first formula of a sentence: a code span with an operator. */
-    private static String formula(String sentence) {
-        return CODE.matcher(sentence)
+    /** The first formula of a text: a code span with an operator. */
+    private static String formula(String text) {
+        return CODE.matcher(text)
                 .results()
                 .map(MatchResult::group)
                 .filter(code -> code.length() > 9 && code.matches(".*[=−<>/·^].*"))
@@ -247,9 +329,6 @@ final class MethodsPage {
     /** The first publication that a source names. */
     private static String origin(String text) {
         String flat = text.replaceAll("\\s+", " ");
-        if (flat.startsWith("see ")) {
-            return "";
-        }
         return ARXIV.matcher(flat)
                 .results()
                 .map(MatchResult::group)
@@ -276,11 +355,13 @@ final class MethodsPage {
                         + "in brackets:\n`decoupled_geo_rs(0.99_1.01)`.\n\n");
         page.append(Tables.head("preset", "parameters"));
         for (Preset preset : Preset.values()) {
-            page.append(Tables.row(
+            page.append(filled(
                     Tables.code(preset.label()),
-                    preset.parameters().entrySet().stream()
-                            .map(parameter -> Tables.code(parameter.getKey() + "=" + parameter.getValue()))
-                            .collect(Collectors.joining(", "))));
+                    preset.parameters().isEmpty()
+                            ? "none"
+                            : preset.parameters().entrySet().stream()
+                                    .map(parameter -> Tables.code(parameter.getKey() + "=" + parameter.getValue()))
+                                    .collect(Collectors.joining(", "))));
         }
     }
 

@@ -1,7 +1,7 @@
 package dev.millrace.docs.reference;
 
 import dev.millrace.api.catalogue.Catalogue;
-import dev.millrace.api.catalogue.Door;
+import dev.millrace.api.catalogue.ExtensionPoint;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.plugin.PluginApi;
 import java.util.stream.Collectors;
@@ -15,7 +15,7 @@ final class PluginsPage {
             with kinds. [Write one](../how-to/plugin.md).
 
             ```
-            ./millrace plugins                                   # every door, every kind, every plug-in; --json for programs
+            ./millrace plugins                                   # every extension point, every kind, every plug-in; --json for programs
             ./millrace plugins --plugin-path our-plugin.jar
             ./millrace config --reference --plugin-path our-plugin.jar
             ```
@@ -40,7 +40,7 @@ final class PluginsPage {
             | a jar built against another version of the interface; this is version %d | the plug-in PATH was built against version ... |
             | a jar built against classes that this release lacks | the plug-in PATH was built against another release of Millrace ... |
             | two plug-ins of one name | two plug-ins are called NAME: PATH and PATH |
-            | two kinds of one name at one extension point | two kinds of DOOR are called NAME |
+            | two kinds of one name at one extension point | two kinds of POINT are called NAME |
             | a file that is no jar, or a jar without kinds | the plug-in PATH cannot be read, offers nothing |
             | a kind whose record no configuration can hold | the plug-in PATH offers NAME, which cannot be configured |
             | an unknown name in a configuration | KEY must be one of ..., or a kind of a plug-in |
@@ -69,24 +69,24 @@ final class PluginsPage {
         Catalogue catalogue = Catalogue.current();
         StringBuilder page = new StringBuilder(BEFORE.formatted(PluginApi.VERSION))
                 .append(Tables.head("extension point", "key", "interface", "purpose"));
-        for (Door door : catalogue.doors()) {
+        for (ExtensionPoint point : catalogue.extensionPoints()) {
             page.append(Tables.row(
-                    "[" + door.name() + "](" + kinds(door) + ")",
-                    Tables.code(door.key()),
-                    Tables.code(door.type().getName()),
-                    door.meaning()));
+                    "[" + point.name() + "](" + kinds(point) + ")",
+                    Tables.code(point.key()),
+                    Tables.code(point.type().getName()),
+                    point.meaning()));
         }
-        for (Door door : catalogue.doors()) {
-            if (MethodsPage.keys().contains(door.key())) {
+        for (ExtensionPoint point : catalogue.extensionPoints()) {
+            if (MethodsPage.keys().contains(point.key())) {
                 continue;
             }
-            page.append("\n### ").append(door.name()).append("\n\n");
-            if (catalogue.kinds(door.type()).isEmpty()) {
+            page.append("\n### ").append(point.name()).append("\n\n");
+            if (catalogue.kinds(point.type()).isEmpty()) {
                 page.append("None is built in.\n");
                 continue;
             }
             page.append(Tables.head("kind", "what it is"));
-            for (Kind kind : catalogue.kinds(door.type())) {
+            for (Kind kind : catalogue.kinds(point.type())) {
                 page.append(Tables.row(
                         Tables.code(kind.name())
                                 + kind.aliases().stream()
@@ -98,9 +98,9 @@ final class PluginsPage {
         return page.toString();
     }
 
-    private static String kinds(Door door) {
-        return MethodsPage.keys().contains(door.key())
-                ? "methods.md#" + door.key().replace(".", "")
-                : "#" + door.name();
+    private static String kinds(ExtensionPoint point) {
+        return MethodsPage.keys().contains(point.key())
+                ? "methods.md#" + point.key().replace(".", "")
+                : "#" + point.name();
     }
 }

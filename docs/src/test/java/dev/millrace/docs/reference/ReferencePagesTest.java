@@ -33,7 +33,7 @@ class ReferencePagesTest {
     }
 
     @Test
-    void shouldTellEveryDoorAndKind() throws IOException {
+    void shouldTellEveryExtensionPointAndKind() throws IOException {
         requireCurrent("plugins.md", PluginsPage.text());
     }
 
