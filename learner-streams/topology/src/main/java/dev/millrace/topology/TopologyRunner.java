@@ -57,6 +57,7 @@ import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
+import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.streams.CloseOptions;
@@ -76,7 +77,7 @@ import org.slf4j.LoggerFactory;
  * the partitions. An object runs once.
  *
  * <p>Kafka Streams survives lost brokers and moved partitions. A thread that fails for a reason that may pass is replaced, within
- * the run's patience. If the group fences the instance although no other process took its name, the engine restarts. Any other
+ * the run's patience. If the instance is fenced although no other process took its name, the engine restarts. Any other
  * failure stops the instance with a sentence. A stop commits finished work and leaves the group, so others take over at once.
  *
  * <p>Checks every second what stages wait for; too long a wait without progress raises an alarm ({@link StallAlarms}).
@@ -200,7 +201,10 @@ public final class TopologyRunner implements AutoCloseable {
 
     private StreamThreadExceptionResponse failed(Throwable thrown) {
         try {
-            if (thrown instanceof RuntimeException exception
+            // A replaced thread would go on as another member with other transactional ids, beside whoever fenced it.
+            boolean isFenced = owner != null && InstanceOwner.isFenced(thrown);
+            if (!isFenced
+                    && thrown instanceof RuntimeException exception
                     && EngineFailure.isRetriable(exception)
                     && tryAgain(exception)) {
                 return StreamThreadExceptionResponse.REPLACE_THREAD;
@@ -213,7 +217,7 @@ public final class TopologyRunner implements AutoCloseable {
     }
 
     /**
-     * Whether the group fenced the instance although no other process has its name.
+     * Whether the instance was fenced although no other process has its name.
      *
      * @throws dev.millrace.log.transaction.TakenOverException if another process has it
      */
@@ -297,7 +301,7 @@ public final class TopologyRunner implements AutoCloseable {
             running = new CountDownLatch(1);
             failure.set(null);
         }
-        return tryAgain(new KafkaException("the group fenced this instance although no other process uses its name: "
+        return tryAgain(new KafkaException("this instance was fenced although no other process uses its name: "
                 + EngineFailure.root(thrown).getMessage()));
     }
 
@@ -562,10 +566,10 @@ public final class TopologyRunner implements AutoCloseable {
             this.writer = TransactionalWriter.of(connection, name, TRANSACTION_TIMEOUT_MS, Map.of("client.id", name));
         }
 
-        /** Whether a failure means that the group gave the instance's name to another member. */
+        /** Whether a failure means that another member or producer has the instance's name. */
         static boolean isFenced(Throwable failure) {
             for (Throwable e = failure; e != null; e = e.getCause()) {
-                if (e instanceof FencedInstanceIdException) {
+                if (e instanceof FencedInstanceIdException || e instanceof ProducerFencedException) {
                     return true;
                 }
             }

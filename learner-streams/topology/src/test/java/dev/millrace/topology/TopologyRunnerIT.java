@@ -184,7 +184,10 @@ class TopologyRunnerIT {
         }
     }
 
-    /** A group member with the instance's name that is not another instance. */
+    /**
+     * A group member with the instance's name that is not another instance. It has other transactional ids: with the same ones
+     * it would join again whenever the instance's producer fences it, and fence the instance in turn, again and again.
+     */
     private static KafkaStreams ghost(RunOnBroker run, TopologyConfig config, Quarantines quarantines) {
         String name = config.runtime().instanceId();
         return new KafkaStreams(
@@ -199,7 +202,7 @@ class TopologyRunnerIT {
                         directory.resolve("ghost"),
                         StreamsConfig.EXACTLY_ONCE_V2,
                         name)),
-                new StaticTransactionalIds(StreamsProperties.transactionalPrefix(run.connection, name)));
+                new StaticTransactionalIds(StreamsProperties.transactionalPrefix(run.connection, name) + "-ghost"));
     }
 
     private static void sendBatch(RunOnBroker run, String group) {
@@ -228,7 +231,12 @@ class TopologyRunnerIT {
             KafkaStreams ghost = ghost(run, config, quarantines);
             try {
                 ghost.start();
-                await("the ghost, which is fenced in its turn", () -> ghost.state() == KafkaStreams.State.ERROR);
+                await("the ghost, which is fenced in its turn", () -> {
+                    if (ended.isDone()) {
+                        ended.join();
+                    }
+                    return ghost.state() == KafkaStreams.State.ERROR;
+                });
             } finally {
                 ghost.close(Duration.ofSeconds(20));
             }
