@@ -82,8 +82,8 @@ final class GapBlock {
     }
 
     private void addProbabilities() {
-        exponentiate(block.target, p);
-        exponentiate(block.sampler, q);
+        BlockExp.expOfAny(block.target, scratch, p, tokens);
+        BlockExp.expOfAny(block.sampler, scratch, q, tokens);
         startP = p[0];
         startQ = q[0];
         variesP = BlockSums.varies(p, tokens);
@@ -108,16 +108,6 @@ final class GapBlock {
         squaresP = BlockSums.sumOfSquares(p, tokens);
         squaresQ = BlockSums.sumOfSquares(q, tokens);
         products = BlockSums.sumOfProducts(p, q, tokens);
-    }
-
-    private void exponentiate(double[] logProbs, double[] into) {
-        if (BlockSums.exceeds(logProbs, tokens, BlockExp.RANGE)) {
-            for (int i = 0; i < tokens; i++) {
-                into[i] = Math.exp(logProbs[i]);
-            }
-        } else {
-            BlockExp.exp(logProbs, scratch, into, tokens);
-        }
     }
 
     private void move(double[] values, double by) {

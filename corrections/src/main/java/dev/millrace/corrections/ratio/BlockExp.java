@@ -59,6 +59,17 @@ public final class BlockExp {
         power(scratch, exp, n);
     }
 
+    /** As {@link #exp}, of numbers of any magnitude. */
+    public static void expOfAny(double[] x, double[] scratch, double[] exp, int n) {
+        if (BlockSums.exceeds(x, n, RANGE)) {
+            for (int i = 0; i < n; i++) {
+                exp[i] = Math.exp(x[i]);
+            }
+        } else {
+            exp(x, scratch, exp, n);
+        }
+    }
+
     /** {@code e^(x/64) - 1}: 13 terms leave a relative error of 5e-17 at the end of the range, 0.3125. */
     private static void root(double[] x, double[] root, int n) {
         polynomial(x, 1.0 / 64.0, root, n);

@@ -1,6 +1,7 @@
 package dev.millrace.corrections.stage;
 
 import dev.millrace.corrections.TokenBatch;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -40,8 +41,15 @@ public record Decision(
         float[] spread = new float[left.tokenCount()];
         float[] tokens = tokenAdvantages.orElse(null);
         for (int s = 0; s < left.sequenceCount(); s++) {
-            for (int t = left.start(s); t < left.end(s); t++) {
-                spread[t] = !left.isTrained(t) ? 0f : tokens == null ? (float) advantages[s] : tokens[t];
+            int start = left.start(s);
+            int end = left.end(s);
+            if (tokens == null) {
+                Arrays.fill(spread, start, end, (float) advantages[s]);
+            } else {
+                System.arraycopy(tokens, start, spread, start, end - start);
+            }
+            for (int t = start; left.trainedTokens(s) < end - start && t < end; t++) {
+                spread[t] = left.isTrained(t) ? spread[t] : 0f;
             }
         }
         return spread;
