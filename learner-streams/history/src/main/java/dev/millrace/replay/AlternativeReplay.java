@@ -8,9 +8,8 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.staleness.VersionSpan;
 import dev.millrace.replay.DecidedFigures.Advantages;
-import dev.millrace.replay.DecidedFigures.CountingTokens;
-import dev.millrace.replay.DecidedFigures.KeptTokens;
 import dev.millrace.replay.DecidedFigures.StepSize;
+import dev.millrace.replay.DecidedFigures.TokenFigures;
 import dev.millrace.schemas.BatchEntry;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.TrainingStep;
@@ -113,12 +112,13 @@ final class AlternativeReplay {
             absolute += Math.abs(decision.advantages()[s]);
             changed += decision.advantages()[s] != batch.getEntries().get(s).getAdvantage() ? 1 : 0;
         }
+        TokenFigures tokens = tokenFigures(facts, decision);
         return new DecidedFigures(
                 new MaskedShare(facts.tokens().trainedTokens(), facts.tokens().trainedTokens() - left.trainedTokens()),
                 counted.sequences,
                 counted.breakdown(),
-                keptTokens(facts, decision),
-                CountingTokens.of(facts, decision),
+                tokens.kept(),
+                tokens.counting(),
                 new StepSize(
                         decision.essRatio().orElse(Double.NaN),
                         decision.essRatioTruncated().orElse(Double.NaN),
@@ -127,13 +127,14 @@ final class AlternativeReplay {
                 new Advantages(absolute / Math.max(1, left.sequenceCount()), changed));
     }
 
-    private KeptTokens keptTokens(StageFacts facts, Decision decision) {
+    private TokenFigures tokenFigures(StageFacts facts, Decision decision) {
         long changed = decision.outcomes().stream()
                 .filter(outcome ->
                         outcome.stage().equals(alternative.algorithm().weights().name()))
                 .mapToLong(StageOutcome::tokensActed)
                 .sum();
-        return KeptTokens.of(decision.left(), facts.ratio(RatioKind.ANCHOR), decision.weights(), changed);
+        return TokenFigures.of(
+                decision.left(), facts.ratio(RatioKind.ANCHOR), decision.weights(), decision.perToken(), changed);
     }
 
     private static boolean isSame(OptionalDouble decided, @Nullable Double recorded) {
@@ -205,10 +206,12 @@ final class AlternativeReplay {
                 sequences = sequences.plus(one);
                 byLength.merge(MaskBreakdown.classOf(own.end(s) - own.start(s)), one, MaskedShare::plus);
                 bySign.merge((long) Math.signum(decision.advantages()[s]), one, MaskedShare::plus);
-                for (VersionSpan span : facts.versions().spans(s)) {
-                    int of = 0;
-                    int left = 0;
-                    for (int t = own.start(s) + span.start(); t < own.start(s) + span.end(); t++) {
+                List<VersionSpan> spans = facts.versions().spans(s);
+                for (VersionSpan span : spans) {
+                    boolean isWhole = spans.size() == 1; // then nothing has to be counted
+                    int of = isWhole ? own.trainedTokens(s) : 0;
+                    int left = isWhole ? decision.left().trainedTokens(s) : 0;
+                    for (int t = own.start(s) + span.start(); !isWhole && t < own.start(s) + span.end(); t++) {
                         of += own.trained(t);
                         left += decision.left().trained(t); // of the trainable
                     }

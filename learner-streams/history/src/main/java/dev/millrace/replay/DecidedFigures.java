@@ -1,12 +1,10 @@
 package dev.millrace.replay;
 
 import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.BlockExp;
 import dev.millrace.corrections.ratio.BlockSums;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.TokenBlock;
-import dev.millrace.corrections.stage.Decision;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 
 /**
  * Result of applying corrections to one batch.
@@ -47,29 +45,7 @@ public record DecidedFigures(
      * @param chiSquare mean squared ratio proximal/behavior, minus 1; NaN without tokens
      * @param gradientPower mean over trained tokens of (weight · advantage)² · (1 - probability)²; NaN without tokens
      */
-    public record CountingTokens(long zeroWeights, double chiSquare, double gradientPower) {
-
-        static CountingTokens of(StageFacts facts, Decision decision) {
-            TokenBatch left = decision.left();
-            float[] proximal = facts.vector(StageInput.PROXIMAL);
-            float[] behavior = facts.vector(StageInput.BEHAVIOR);
-            float[] advantages = decision.perToken();
-            long counting = 0;
-            double squares = 0;
-            double power = 0;
-            for (int t = 0; t < advantages.length; t++) {
-                float weight = decision.weights()[t];
-                if (left.isTrained(t) && weight != 0) {
-                    double force = weight * advantages[t] * -Math.expm1(proximal[t]);
-                    power += force * force;
-                    squares += Math.exp(2.0 * ((double) proximal[t] - behavior[t]));
-                    counting++;
-                }
-            }
-            return new CountingTokens(
-                    left.trainedTokens() - counting, squares / counting - 1, power / left.trainedTokens());
-        }
-    }
+    public record CountingTokens(long zeroWeights, double chiSquare, double gradientPower) {}
 
     /**
      * Divergence and importance weights over the tokens kept by a correction; zeros without tokens. Computes three of
@@ -80,40 +56,86 @@ public record DecidedFigures(
      * @param chiSquare mean squared ratio minus 1
      */
     public record KeptTokens(
-            double k1, double k3, double chiSquare, double meanWeight, double maxWeight, long changedWeights) {
+            double k1, double k3, double chiSquare, double meanWeight, double maxWeight, long changedWeights) {}
 
+    /** What is computed per kept token, in one pass. */
+    record TokenFigures(KeptTokens kept, CountingTokens counting) {
         /**
+         * @param anchor proximal/behavior
          * @param weights one per packed token, not negative
-         * @param changed how many are not the ratio
+         * @param advantages one per packed token
+         * @param changed how many weights are not the ratio
          * @throws dev.millrace.corrections.NonFiniteLogProbException naming policy, sequence and token
          */
-        static KeptTokens of(TokenBatch kept, LogRatio ratio, float[] weights, long changed) {
+        static TokenFigures of(TokenBatch kept, LogRatio anchor, float[] weights, float[] advantages, long changed) {
+            Sums sums = new Sums();
             TokenBlock block = new TokenBlock();
-            double logRatios = 0;
-            double k3 = 0;
-            double squares = 0;
-            double sum = 0;
-            double largest = 0;
             for (int s = 0; s < kept.sequenceCount(); s++) {
                 for (int t = kept.start(s); kept.trainedTokens(s) > 0 && t < kept.end(s); t += TokenBlock.CAPACITY) {
                     int end = Math.min(t + TokenBlock.CAPACITY, kept.end(s));
-                    block.load(kept, ratio, s, t, end);
-                    logRatios += block.logRatioSum();
-                    k3 += BlockSums.sum(block.k3, block.size());
-                    squares += block.ratioSquares();
-                    int size = 0;
-                    for (int i = t; i < end; i++) { // branch-free: masks are unpredictable
-                        block.scratch[size] = weights[i];
-                        size += kept.trained(i);
-                    }
-                    largest = Math.max(largest, BlockSums.max(block.scratch, size));
-                    sum += BlockSums.sum(block.scratch, size);
+                    block.load(kept, anchor, s, t, end);
+                    sums.add(block, kept, t, end, weights, advantages);
                 }
             }
-            double n = kept.trainedTokens();
-            return n == 0
-                    ? new KeptTokens(0, 0, 0, 0, 0, changed)
-                    : new KeptTokens(-logRatios / n, k3 / n, squares / n - 1.0, sum / n, largest, changed);
+            return sums.figures(kept.trainedTokens(), changed);
+        }
+    }
+
+    private static final class Sums {
+        private final double[] forces = new double[TokenBlock.CAPACITY + 1];
+        private final double[] probabilities = new double[TokenBlock.CAPACITY + 1];
+        private double logRatios;
+        private double k3;
+        private double squares;
+        private double weights;
+        private double largest;
+        private long weighted;
+        private double weightedSquares;
+        private double power;
+
+        void add(TokenBlock block, TokenBatch kept, int from, int end, float[] ofTokens, float[] advantages) {
+            logRatios += block.logRatioSum();
+            k3 += BlockSums.sum(block.k3, block.size());
+            squares += block.ratioSquares();
+            int size = 0;
+            int nonzero = 0;
+            for (int i = from; i < end; i++) { // branch-free: masks are unpredictable
+                block.scratch[size] = ofTokens[i];
+                forces[size] = (double) ofTokens[i] * advantages[i];
+                nonzero += kept.trained(i) & (ofTokens[i] == 0 ? 0 : 1);
+                size += kept.trained(i);
+            }
+            largest = Math.max(largest, BlockSums.max(block.scratch, size));
+            weights += BlockSums.sum(block.scratch, size);
+            weighted += nonzero;
+            weightedSquares += nonzero == size ? block.ratioSquares() : squaresOfWeighted(block, size);
+            BlockExp.expOfAny(block.target, block.scratch, probabilities, size);
+            for (int i = 0; i < size; i++) {
+                forces[i] *= 1.0 - probabilities[i];
+            }
+            power += BlockSums.sumOfSquares(forces, size);
+        }
+
+        private static double squaresOfWeighted(TokenBlock block, int size) {
+            double sum = 0;
+            for (int i = 0; i < size; i++) {
+                sum += block.scratch[i] == 0 ? 0 : block.ratio[i] * block.ratio[i];
+            }
+            return sum;
+        }
+
+        TokenFigures figures(double tokens, long changed) {
+            return new TokenFigures(
+                    tokens == 0
+                            ? new KeptTokens(0, 0, 0, 0, 0, changed)
+                            : new KeptTokens(
+                                    -logRatios / tokens,
+                                    k3 / tokens,
+                                    squares / tokens - 1.0,
+                                    weights / tokens,
+                                    largest,
+                                    changed),
+                    new CountingTokens((long) tokens - weighted, weightedSquares / weighted - 1.0, power / tokens));
         }
     }
 }
