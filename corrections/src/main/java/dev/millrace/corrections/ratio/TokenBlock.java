@@ -37,8 +37,6 @@ public final class TokenBlock {
     private int length;
     private int size;
     private boolean gapless;
-    private double targetSum;
-    private double samplerSum;
     private double logRatioSum;
     private double ratioSum;
     private double ratioSquares;
@@ -65,8 +63,6 @@ public final class TokenBlock {
             ratios.gatherSampler(from, length, mask, sampler);
         }
         subtractFrom(target, sampler, logRatio, size);
-        targetSum = BlockSums.sum(target, size);
-        samplerSum = BlockSums.sum(sampler, size);
         logRatioSum = BlockSums.sum(logRatio, size);
         if (!Double.isFinite(logRatioSum)) { // sums of finite floats cannot overflow a double
             throw firstNonFinite(batch, ratios, sequence);
@@ -152,12 +148,14 @@ public final class TokenBlock {
         return beyondBound;
     }
 
+    /** Computed by each call. */
     public double targetSum() {
-        return targetSum;
+        return BlockSums.sum(target, size);
     }
 
+    /** Computed by each call. */
     public double samplerSum() {
-        return samplerSum;
+        return BlockSums.sum(sampler, size);
     }
 
     public double logRatioSum() {
