@@ -42,7 +42,8 @@ public record DecidedFigures(
      * Trained tokens with a weight.
      *
      * @param zeroWeights trained tokens without one
-     * @param chiSquare mean squared ratio proximal/behavior, minus 1; NaN without tokens
+     * @param chiSquare mean squared ratio proximal/behavior, minus 1, with log ratios bounded by {@link LogRatio#BOUND}; NaN
+     *     without tokens
      * @param gradientPower mean over trained tokens of (weight · advantage)² · (1 - probability)²; NaN without tokens
      */
     public record CountingTokens(long zeroWeights, double chiSquare, double gradientPower) {}
