@@ -141,13 +141,6 @@ public final class LogRatio {
         double d = 0;
         int end = batch.end(sequence);
         int t = batch.start(sequence);
-        boolean isGapless = batch.trainedTokens(sequence) == end - t; // then no mask is looked at
-        for (; isGapless && t < end - 3; t += 4) {
-            a += at(t);
-            b += at(t + 1);
-            c += at(t + 2);
-            d += at(t + 3);
-        }
         for (; t < end - 3; t += 4) {
             a += trainedAt(batch, t);
             b += trainedAt(batch, t + 1);
@@ -168,17 +161,6 @@ public final class LogRatio {
         double d = 0;
         int end = batch.end(sequence);
         int t = batch.start(sequence);
-        boolean isGapless = batch.trainedTokens(sequence) == end - t;
-        for (; isGapless && t < end - 3; t += 4) {
-            double first = at(t);
-            double second = at(t + 1);
-            double third = at(t + 2);
-            double fourth = at(t + 3);
-            a += first * first;
-            b += second * second;
-            c += third * third;
-            d += fourth * fourth;
-        }
         for (; t < end - 3; t += 4) {
             double first = trainedAt(batch, t);
             double second = trainedAt(batch, t + 1);
