@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 
 /**
  * A closed-loop workload file: a run's configuration, {@link ClosedPlan} under {@code closed}, and lists of values
- * under {@code sweep}. {@code broker.durability} is {@code system} by default.
+ * under {@code sweep}, or a list of such sweeps. {@code broker.durability} is {@code system} by default.
  *
  * <pre>
  *   closed:

@@ -22,10 +22,8 @@ import java.util.stream.Stream;
  */
 public record Figure(String name, Path report, List<String> arguments, OptionalDouble seconds) {
     private static final String YAML = ".yaml";
-    /** Measured once more at the end, to show what an hour changes. */
-    private static final String REPEATED = "knee";
 
-    /** All of them, in the order in which they are measured: benchmarks, workload files, the knee again. */
+    /** All of them, in the order in which they are measured: benchmarks, then workload files. */
     public static List<Figure> all(Path workloads) throws IOException {
         List<Figure> all = new ArrayList<>(List.of(
                 benchmark("topology", "topology.json", 200, "--quick"),
@@ -35,10 +33,6 @@ public record Figure(String name, Path report, List<String> arguments, OptionalD
         try (Stream<Path> files = Files.list(workloads)) {
             files.filter(file -> file.toString().endsWith(YAML)).sorted().forEach(file -> all.add(workload(file)));
         }
-        all.stream()
-                .filter(figure -> figure.name().equals(REPEATED))
-                .findFirst()
-                .ifPresent(knee -> all.add(workload(REPEATED + "-again", knee.arguments(), knee.seconds())));
         return all;
     }
 
@@ -50,16 +44,14 @@ public record Figure(String name, Path report, List<String> arguments, OptionalD
 
     private static Figure workload(Path file) {
         ObjectNode tree = ConfigTree.read(file);
-        return workload(
-                file.getFileName().toString().replace(YAML, ""),
+        String name = file.getFileName().toString().replace(YAML, "");
+        return new Figure(
+                name,
+                Path.of(name, OpenLoopReport.JSON),
                 List.of("--workload", file.toString()),
                 ClosedFile.isOne(tree)
                         ? ClosedFile.of(tree).seconds()
                         : WorkloadFile.of(tree).seconds());
-    }
-
-    private static Figure workload(String name, List<String> arguments, OptionalDouble seconds) {
-        return new Figure(name, Path.of(name, OpenLoopReport.JSON), arguments, seconds);
     }
 
     /** The workload file; empty for a benchmark. */

@@ -7,10 +7,12 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.NearestKey;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 
-/** Expands lists of values into every combination. */
+/** Expands lists of values into every combination; several sweeps into those of each. */
 final class Sweep {
     static final String KEY = "sweep";
 
@@ -23,7 +25,7 @@ final class Sweep {
     record Combination(Map<String, String> settings, ObjectNode tree) {}
 
     /**
-     * Combinations in the order of the lists.
+     * Distinct combinations in the order of the lists.
      *
      * @param known keys that may be swept, including those below them
      * @throws ConfigException naming the unknown key
@@ -31,9 +33,16 @@ final class Sweep {
     static List<Combination> of(ObjectNode file, List<String> known) {
         ObjectNode base = file.deepCopy();
         JsonNode sweep = base.remove(KEY);
+        Set<Map<String, JsonNode>> distinct = new LinkedHashSet<>();
+        if (sweep == null) {
+            distinct.add(Map.of());
+        } else if (sweep instanceof ArrayNode sweeps && !sweeps.isEmpty()) {
+            sweeps.forEach(each -> distinct.addAll(combinations(each, known)));
+        } else {
+            distinct.addAll(combinations(sweep, known));
+        }
         List<Combination> combinations = new ArrayList<>();
-        for (Map<String, JsonNode> values :
-                sweep == null ? List.<Map<String, JsonNode>>of(Map.of()) : combinations(sweep, known)) {
+        for (Map<String, JsonNode> values : distinct) {
             ObjectNode tree = base.deepCopy();
             Map<String, String> settings = new LinkedHashMap<>();
             values.forEach((key, value) -> {

@@ -14,7 +14,8 @@ import java.util.OptionalDouble;
 import java.util.function.Function;
 
 /**
- * A workload file: keys of a {@link Workload}, and lists of values under {@code sweep}; every combination is a point.
+ * A workload file: keys of a {@link Workload}, and lists of values under {@code sweep}, or a list of
+ * such sweeps; every combination is a point.
  *
  * <pre>
  *   seconds: 10
@@ -69,11 +70,12 @@ public final class WorkloadFile {
                             : stated.with(stated.rollouts().with(recorded.computeIfAbsent(from, recordedShapes)))));
         }
         for (String key : List.of("brokers", "broker_heap_mb")) {
-            if (points.get(0).settings().containsKey(key)) {
+            if (points.stream().anyMatch(point -> point.settings().containsKey(key))) {
                 throw new ConfigException(key + " cannot be swept: the same brokers serve all points");
             }
         }
-        if (points.get(0).workload().knee().search() && points.get(0).settings().containsKey(LoadTest.RATE)) {
+        if (points.get(0).workload().knee().search()
+                && points.stream().anyMatch(point -> point.settings().containsKey(LoadTest.RATE))) {
             throw new ConfigException("knee.search chooses the rates itself, so sweep must not list " + LoadTest.RATE
                     + "; leave one of them out");
         }

@@ -45,6 +45,15 @@ class WorkloadFileTest {
     }
 
     @Test
+    void shouldMakeThePointsOfSeveralSweepsAndNoneTwice() throws IOException {
+        assertThat(
+                        points(
+                                "sweep: [{exactly_once: [true, false]}, {topology.runtime.threads: [2]}, {exactly_once: [false]}]"))
+                .extracting(point -> point.settings().toString())
+                .containsExactly("{exactly_once=true}", "{exactly_once=false}", "{topology.runtime.threads=2}");
+    }
+
+    @Test
     void shouldSweepWholeDistributions() throws IOException {
         List<SweepPoint> points =
                 points("sweep: {rollouts.response_tokens: [{kind: fixed, value: 9, least: 9, most: 9}, "
@@ -95,7 +104,8 @@ class WorkloadFileTest {
                 "exactly_once: false\nfault: {kill_after_seconds: 5}",
                 "kill_after_seconds must be 0 with exactly_once=false");
         assertRefused("brokers: 0", "brokers must be 1 to 9: 0");
-        assertRefused("sweep: {brokers: [1, 3]}", "brokers cannot be swept");
+        assertRefused("sweep: [{exactly_once: [true]}, {brokers: [1, 3]}]", "brokers cannot be swept");
+        assertRefused("sweep: []", "sweep must hold keys with lists");
         assertRefused("knee: {points: 1}", "knee.points must be 3 to 32");
     }
 

@@ -225,7 +225,7 @@ class LoadTestSmokeIT {
     }
 
     /**
-     * Of every list of the sweep the last value, seconds where there were tens of them, small batches at a low rate, which is the only
+     * Of every list of the last sweep the last value, seconds where there were tens of them, small batches at a low rate, which is the only
      * one unless the knee is searched for.
      */
     private static void shrinkOpen(ObjectNode tree, boolean searchesKnee) {
@@ -273,7 +273,12 @@ class LoadTestSmokeIT {
     }
 
     private static void shortenSweep(ObjectNode tree) {
-        for (JsonNode values : tree.path("sweep")) {
+        JsonNode sweep = tree.path("sweep");
+        if (sweep instanceof ArrayNode sweeps) {
+            sweep = sweeps.get(sweeps.size() - 1);
+            tree.set("sweep", sweep);
+        }
+        for (JsonNode values : sweep) {
             ArrayNode list = (ArrayNode) values;
             JsonNode last = list.get(list.size() - 1);
             list.removeAll();

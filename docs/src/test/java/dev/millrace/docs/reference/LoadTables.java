@@ -44,11 +44,9 @@ import org.jspecify.annotations.Nullable;
 /** The tables of figures in the documents, from {@code load-tests/results} and {@code docs/measurements}. */
 final class LoadTables {
     private static final Path RESULTS = Path.of("..", "load-tests", "results");
-    private static final List<String> OPEN =
-            List.of("knee", "knee-again", "replicated", "exactly-once", "state", "threads", "partitions", "lengths");
+    private static final List<String> OPEN = List.of("knee", "settings", "lengths", "replicated");
     private static final List<String> FIXED = List.of("commit-interval", "slow-learner", "failures", "backlog", "kill");
-    private static final List<String> CLOSED =
-            List.of("closed-plain", "closed-eta", "closed-tail", "closed-batch", "closed-update", "closed-cache");
+    private static final List<String> CLOSED = List.of("closed-plain", "closed-eta", "closed-tail", "closed-update");
 
     /** Reports that the tables were made from, below {@link #RESULTS}. */
     private static final Set<Path> READ = new TreeSet<>();
