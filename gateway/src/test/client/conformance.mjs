@@ -301,6 +301,65 @@ openai('completions', 'The legacy `completions.create` takes a text or token ids
       assert.equal((await client.completions.create({model: 'policy', prompt: [97, 98, 99]})).choices[0].finish_reason, 'stop');
     });
 
+openai('responses', 'A response has an id, output text, status `completed` and a usage that adds up; its output as input continues it.',
+    async ({client}) => {
+      const input = user(TEXT);
+      const first = await client.responses.create({model: 'any-name', input, instructions: 'Repeat.'});
+      assert.equal(first.object, 'response');
+      assert.match(first.id, /^resp_/);
+      assert.deepEqual([first.model, first.status, first.output_text], ['any-name', 'completed', TEXT]);
+      assert.equal(first.usage.input_tokens + first.usage.output_tokens, first.usage.total_tokens);
+      input.push(...first.output, ...user('two'));
+      const second = await client.responses.create({model: 'any-name', input, instructions: 'Repeat.'});
+      assert.equal(second.output_text, 'two');
+      assert.equal(second.millrace.turns[0].parent_turn, first.millrace.turns[0].turn);
+    });
+openai('responses-stream', 'The client\'s `responses.stream()` helper assembles the same response, log-probs included.',
+    async ({client}) => {
+      const call = {model: 'policy', input: TEXT, include: ['message.output_text.logprobs']};
+      const stream = client.responses.stream(call);
+      let shown = '';
+      stream.on('response.output_text.delta', event => shown += event.delta);
+      const assembled = await stream.finalResponse();
+      const plain = await client.responses.create(call);
+      assert.equal(shown, TEXT);
+      assert.equal(assembled.output_text, TEXT);
+      assert.deepEqual(assembled.output[0].content[0].logprobs, plain.output[0].content[0].logprobs);
+      return `${plain.output[0].content[0].logprobs.length} tokens`;
+    });
+openai('responses-tools', 'Function calls are items of a response, plain and streamed; their outputs continue the conversation.',
+    async ({client}) => {
+      const call = {model: 'policy', tools: [{type: 'function', name: 'add', parameters, strict: true}]};
+      const plain = await client.responses.create({...call, input: CALLS});
+      const outputs = plain.output.map(item => [item.call_id, JSON.parse(item.arguments)])
+          .map(([call_id, {a, b}]) => ({type: 'function_call_output', call_id, output: `the sum is ${a + b}`}));
+      const last = await client.responses.create({...call, input: [...user(CALLS), ...plain.output, ...outputs]});
+      assert.equal(last.output_text, 'the sum is 7');
+      assert.equal(last.millrace.turns[0].parent_turn, plain.millrace.turns[0].turn);
+      const assembled = await client.responses.stream({...call, input: CALLS}).finalResponse();
+      for (const answer of [plain, assembled]) {
+        assert.deepEqual(answer.output.map(item => [item.type, item.name, JSON.parse(item.arguments)]),
+            [['function_call', 'add', {a: 1, b: 2}], ['function_call', 'add', {a: 3, b: 4}]]);
+      }
+    });
+openai('responses-cut', '`max_output_tokens` cuts a response with status `incomplete`, plain and streamed.',
+    async ({client}) => {
+      const call = {model: 'policy', input: 'abcdefgh', max_output_tokens: 4};
+      for (const answer of [await client.responses.create(call), await client.responses.stream(call).finalResponse()]) {
+        assert.deepEqual([answer.status, answer.incomplete_details.reason, answer.output_text], ['incomplete', 'max_output_tokens', 'abcd']);
+      }
+    });
+openai('responses-refused', 'A response that needs a stored one, OpenAI\'s own tools, JSON or reasoning throws `BadRequestError` that names the field.',
+    async ({client}) => {
+      let last;
+      for (const more of [{previous_response_id: 'resp_1'}, {conversation: 'conv_1'}, {tools: [{type: 'web_search'}]},
+        {text: {format: {type: 'json_object'}}}, {reasoning: {effort: 'low'}}, {background: true}, {no_such_field: 1}]) {
+        last = await refused(client.responses.create({model: 'policy', input: 'x', ...more}), OpenAI.BadRequestError, 400,
+            {code: 'unsupported_parameter', param: Object.keys(more)[0]});
+      }
+      return last;
+    });
+
 anthropic('plain', 'A message has text content, stop reason `end_turn` and a usage.',
     async ({claude}) => {
       const answer = await message(claude, TEXT);
@@ -330,6 +389,12 @@ anthropic('tools', 'Parallel tool calls are `tool_use` blocks, plain and streame
           ({type: 'tool_result', tool_use_id: block.id, content: `the sum is ${block.input.a + block.input.b}`}))});
       const last = await claude.messages.create({model: 'policy', max_tokens: 256, messages, tools: custom});
       assert.equal(last.content[0].text, 'the sum is 7');
+    });
+anthropic('count-tokens', '`messages.countTokens` gives the input tokens that the call then has.',
+    async ({claude}) => {
+      const {input_tokens} = await claude.messages.countTokens({model: 'policy', messages: user(TEXT)});
+      assert.equal(input_tokens, (await message(claude, TEXT)).usage.input_tokens);
+      return `${input_tokens} tokens`;
     });
 anthropic('stop', '`stop_sequences` and `max_tokens` end the answer with `stop_sequence` and `max_tokens`.',
     async ({claude}) => {

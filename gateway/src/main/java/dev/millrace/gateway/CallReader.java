@@ -104,7 +104,7 @@ final class CallReader {
                 repeated);
     }
 
-    private static boolean isGiven(JsonNode value) {
+    static boolean isGiven(JsonNode value) {
         return !value.isMissingNode() && !value.isNull();
     }
 
@@ -128,7 +128,7 @@ final class CallReader {
         }
     }
 
-    private static String shown(JsonNode value) {
+    static String shown(JsonNode value) {
         String text = value.toString();
         return text.length() <= 80 ? text : text.substring(0, 80) + "...";
     }

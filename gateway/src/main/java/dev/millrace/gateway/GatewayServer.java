@@ -3,24 +3,21 @@ package dev.millrace.gateway;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpContext;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.millrace.gateway.HttpListener.HttpToken;
+import dev.millrace.generator.sampling.TurnEngine.TokenListener;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
@@ -180,7 +177,7 @@ final class GatewayServer implements AutoCloseable {
         write(
                 exchange,
                 refusal.status(),
-                isOfMessages(exchange) ? MessagesAnswer.error(refusal) : AnswerJson.error(refusal));
+                isOfMessages(exchange) ? MessagesApi.error(refusal) : AnswerJson.error(refusal));
         if (refusal.status() == 408) {
             hangUp(exchange);
         }
@@ -194,7 +191,7 @@ final class GatewayServer implements AutoCloseable {
     }
 
     private static boolean isOfMessages(HttpExchange exchange) {
-        return exchange.getRequestURI().getPath().endsWith("/v1/messages");
+        return exchange.getRequestURI().getPath().contains("/v1/messages");
     }
 
     private void requireToken(HttpExchange exchange) {
@@ -228,11 +225,19 @@ final class GatewayServer implements AutoCloseable {
             complete(exchange, parts[2], body, leave, false);
         } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/messages")) {
             answerMessage(exchange, parts[2], body, leave);
+        } else if (post
+                && parts.length == 6
+                && path.startsWith("/sessions/")
+                && path.endsWith("/v1/messages/count_tokens")) {
+            countTokens(exchange, parts[2], body, leave);
+        } else if (post && parts.length == 5 && path.startsWith("/sessions/") && path.endsWith("/v1/responses")) {
+            respond(exchange, parts[2], body, leave);
         } else {
             throw RefusedCallException.notFound(
                     "there is no " + exchange.getRequestMethod() + " " + path
                             + " here; there are POST /v1/sessions, GET /v1/sessions/S, POST /v1/sessions/S/complete, and with the"
-                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/completions, POST BASE/v1/messages, GET BASE/v1/models and GET BASE/v1/models/MODEL");
+                            + " base_url of a session POST BASE/v1/chat/completions, POST BASE/v1/responses, POST BASE/v1/completions,"
+                            + " POST BASE/v1/messages, POST BASE/v1/messages/count_tokens, GET BASE/v1/models and GET BASE/v1/models/MODEL");
         }
     }
 
@@ -251,19 +256,39 @@ final class GatewayServer implements AutoCloseable {
         if (call.form().stream()) {
             stream(exchange, leave, session, call, new StreamForm.Chunks());
         } else {
-            give(exchange, leave, 200, desk.answer(session, call));
+            List<PlayedTurn> turns = desk.play(session, call, choice -> TokenListener.NONE);
+            give(exchange, leave, 200, desk.chat(session, call, turns));
         }
     }
 
     private void answerMessage(HttpExchange exchange, String sessionId, byte[] body, Runnable leave)
             throws IOException {
         Session session = desk.session(sessionId);
-        AgentCall call =
-                AgentCall.of(true, MessagesCall.asChat(json(body)), DigestUtils.sha256Hex(body), isRepeated(exchange));
+        AgentCall call = AgentCall.of(
+                true, MessagesApi.Call.asChat(json(body)), DigestUtils.sha256Hex(body), isRepeated(exchange));
         if (call.form().stream()) {
-            stream(exchange, leave, session, call, new MessagesStream(call));
+            stream(exchange, leave, session, call, new MessagesApi.Stream(call));
         } else {
-            give(exchange, leave, 200, desk.message(session, call));
+            PlayedTurn turn = desk.turn(session, call);
+            give(exchange, leave, 200, MessagesApi.of(turn, call, desk.chat(session, call, List.of(turn))));
+        }
+    }
+
+    private void countTokens(HttpExchange exchange, String sessionId, byte[] body, Runnable leave) throws IOException {
+        Session session = desk.session(sessionId);
+        AgentCall call = AgentCall.of(true, MessagesApi.Call.counted(json(body)), DigestUtils.sha256Hex(body), false);
+        give(exchange, leave, 200, JSON.createObjectNode().put("input_tokens", desk.promptTokens(session, call)));
+    }
+
+    private void respond(HttpExchange exchange, String sessionId, byte[] body, Runnable leave) throws IOException {
+        Session session = desk.session(sessionId);
+        ResponsesApi api = new ResponsesApi(json(body));
+        AgentCall call = AgentCall.of(true, api.asChat(), DigestUtils.sha256Hex(body), isRepeated(exchange));
+        if (call.form().stream()) {
+            stream(exchange, leave, session, call, api.stream(turns -> desk.chat(session, call, turns)));
+        } else {
+            PlayedTurn turn = desk.turn(session, call);
+            give(exchange, leave, 200, api.answer(turn, desk.chat(session, call, List.of(turn))));
         }
     }
 
@@ -365,113 +390,23 @@ final class GatewayServer implements AutoCloseable {
         streams.shutdownNow();
     }
 
-    /** Anthropic's stream: named events and content blocks, made from OpenAI chunks. */
-    static final class MessagesStream implements StreamForm {
-        private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
-
-        private final AgentCall call;
-        private boolean isBegun;
-        private boolean isTextOpen;
-        private int block;
-
-        MessagesStream(AgentCall call) {
-            this.call = call;
-        }
-
-        @Override
-        public String of(ObjectNode piece) {
-            StringBuilder events = new StringBuilder();
-            if (!isBegun) {
-                isBegun = true;
-                ObjectNode begin = event("message_start");
-                ObjectNode message = MessagesAnswer.head(
-                        "msg_" + piece.path("id").asText(), piece.path("model").asText());
-                message.putArray("content");
-                message.putNull("stop_reason");
-                message.putNull("stop_sequence");
-                message.putObject("usage").put("input_tokens", 0).put("output_tokens", 0); // the end has them
-                begin.set("message", message);
-                add(events, begin);
-            }
-            JsonNode delta = piece.path("choices").path(0).path("delta");
-            String text = delta.path("content").asText("");
-            if (!text.isEmpty()) {
-                if (!isTextOpen) {
-                    isTextOpen = true;
-                    ObjectNode start = event("content_block_start").put("index", block);
-                    start.putObject("content_block").put("type", "text").put("text", "");
-                    add(events, start);
-                }
-                ObjectNode more = event("content_block_delta").put("index", block);
-                more.putObject("delta").put("type", "text_delta").put("text", text);
-                add(events, more);
-            }
-            for (JsonNode use : delta.path("tool_calls")) {
-                closeText(events);
-                ObjectNode start = event("content_block_start").put("index", block);
-                start.putObject("content_block")
-                        .put("type", "tool_use")
-                        .put("id", use.path("id").asText())
-                        .put("name", use.at("/function/name").asText())
-                        .putObject("input");
-                add(events, start);
-                ObjectNode input = event("content_block_delta").put("index", block);
-                input.putObject("delta")
-                        .put("type", "input_json_delta")
-                        .put("partial_json", use.at("/function/arguments").asText());
-                add(events, input);
-                add(events, event("content_block_stop").put("index", block++));
-            }
-            return events.toString();
-        }
-
-        private void closeText(StringBuilder events) {
-            if (isTextOpen) {
-                isTextOpen = false;
-                add(events, event("content_block_stop").put("index", block++));
-            }
-        }
-
-        @Override
-        public String end(List<PlayedTurn> turns) {
-            StringBuilder events = new StringBuilder();
-            closeText(events);
-            ObjectNode over = event("message_delta");
-            MessagesAnswer.end(over.putObject("delta"), turns.get(0), call);
-            over.set("usage", MessagesAnswer.usage(turns.get(0).record().getUsage()));
-            add(events, over);
-            add(events, event("message_stop"));
-            return events.toString();
-        }
-
-        @Override
-        public String failed(RefusedCallException refusal) {
-            StringBuilder events = new StringBuilder();
-            add(events, MessagesAnswer.error(refusal));
-            return events.toString();
-        }
-
-        private static ObjectNode event(String type) {
-            return NODES.objectNode().put("type", type);
-        }
-
-        private static void add(StringBuilder events, ObjectNode event) {
-            events.append("event: ")
-                    .append(event.get("type").textValue())
-                    .append("\ndata: ")
-                    .append(event)
-                    .append("\n\n");
-        }
-    }
-
     /** Stream format of a client; one per stream. */
-    private interface StreamForm {
+    interface StreamForm {
         String of(ObjectNode piece);
 
         /** Call when the turns are on the log. */
         String end(List<PlayedTurn> turns);
 
         String failed(RefusedCallException refusal);
+
+        /** Appends an event that is named by its type. */
+        static void add(StringBuilder events, ObjectNode event) {
+            events.append("event: ")
+                    .append(event.get("type").textValue())
+                    .append("\ndata: ")
+                    .append(event)
+                    .append("\n\n");
+        }
 
         final class Chunks implements StreamForm {
             @Override
@@ -488,226 +423,6 @@ final class GatewayServer implements AutoCloseable {
             public String failed(RefusedCallException refusal) {
                 return "data: " + AnswerJson.error(refusal) + "\n\n"; // and no end
             }
-        }
-    }
-
-    /**
-     * Converts a call of {@code /v1/messages} to a chat: {@code system} becomes the first message, tool results become
-     * messages, tools become functions.
-     */
-    static final class MessagesCall {
-        private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
-        private static final Set<String> KNOWN = Set.of(
-                "model",
-                "messages",
-                "max_tokens",
-                "system",
-                "stop_sequences",
-                "stream",
-                "temperature",
-                "top_p",
-                "top_k",
-                "tools",
-                "tool_choice",
-                "thinking");
-        /** Without effect on sampling. */
-        private static final Set<String> ASIDE = Set.of("metadata", "service_tier", "cache_control");
-
-        private final JsonNode body;
-
-        private MessagesCall(JsonNode body) {
-            this.body = body;
-        }
-
-        /** @throws RefusedCallException naming the unsupported or invalid field */
-        static ObjectNode asChat(JsonNode body) {
-            if (!body.isObject()) {
-                throw RefusedCallException.invalid(null, "the body must be a JSON object");
-            }
-            return new MessagesCall(body).chat();
-        }
-
-        private ObjectNode chat() {
-            for (Iterator<String> names = body.fieldNames(); names.hasNext(); ) {
-                String name = names.next();
-                if (!KNOWN.contains(name) && !ASIDE.contains(name) && isGiven(body.get(name))) {
-                    throw RefusedCallException.unsupported(name, name + " is not supported; leave it out");
-                }
-            }
-            if (!body.path("max_tokens").isIntegralNumber()) {
-                throw RefusedCallException.invalid(
-                        "max_tokens", "max_tokens must be a whole number: " + body.path("max_tokens"));
-            }
-            if (isGiven(body.path("thinking"))
-                    && !body.at("/thinking/type").asText().equals("disabled")) {
-                throw RefusedCallException.unsupported(
-                        "thinking", "thinking must be disabled: " + body.get("thinking"));
-            }
-            ObjectNode chat = NODES.objectNode();
-            for (String same : Set.of("model", "max_tokens", "stream", "temperature", "top_p", "top_k")) {
-                if (isGiven(body.path(same))) {
-                    chat.set(same, body.get(same));
-                }
-            }
-            if (isGiven(body.path("stop_sequences"))) {
-                chat.set("stop", body.get("stop_sequences"));
-            }
-            ArrayNode messages = chat.putArray("messages");
-            if (isGiven(body.path("system"))) {
-                messages.addObject().put("role", "system").put("content", text(body.get("system"), "system"));
-            }
-            if (!body.path("messages").isArray() || body.get("messages").isEmpty()) {
-                throw RefusedCallException.invalid("messages", "messages must be a list with at least one message");
-            }
-            int at = 0;
-            for (JsonNode message : body.get("messages")) {
-                put(message, "messages[" + at++ + "]", messages);
-            }
-            tools(chat);
-            return chat;
-        }
-
-        private static boolean isGiven(JsonNode value) {
-            return !value.isMissingNode() && !value.isNull();
-        }
-
-        private static void put(JsonNode message, String place, ArrayNode into) {
-            String role = message.path("role").asText();
-            if (!role.equals("user") && !role.equals("assistant")) {
-                throw RefusedCallException.invalid(
-                        place + ".role", place + ".role must be user or assistant: '" + role + "'");
-            }
-            JsonNode content = message.path("content");
-            if (content.isTextual()) {
-                into.addObject().put("role", role).set("content", content);
-            } else if (!content.isArray()) {
-                throw RefusedCallException.invalid(
-                        place + ".content", place + ".content must be a text or a list of blocks");
-            } else if (role.equals("user")) {
-                putUser(content, place + ".content", into);
-            } else {
-                putAssistant(content, place + ".content", into);
-            }
-        }
-
-        private static void putUser(JsonNode blocks, String place, ArrayNode into) {
-            StringBuilder said = new StringBuilder();
-            boolean isSaid = false;
-            for (int i = 0; i < blocks.size(); i++) {
-                JsonNode block = blocks.get(i);
-                if (block.path("type").asText().equals("tool_result")) {
-                    putSaid(said, isSaid, into);
-                    isSaid = false;
-                    into.addObject()
-                            .put("role", "tool")
-                            .put("tool_call_id", block.path("tool_use_id").asText())
-                            .put("content", text(block.path("content"), place + "[" + i + "].content"));
-                } else {
-                    said.append(text(block, place + "[" + i + "]"));
-                    isSaid = true;
-                }
-            }
-            putSaid(said, isSaid, into);
-        }
-
-        private static void putSaid(StringBuilder said, boolean isSaid, ArrayNode into) {
-            if (isSaid) {
-                into.addObject().put("role", "user").put("content", said.toString());
-            }
-            said.setLength(0);
-        }
-
-        private static void putAssistant(JsonNode blocks, String place, ArrayNode into) {
-            ObjectNode message = into.addObject().put("role", "assistant");
-            StringBuilder said = new StringBuilder();
-            ArrayNode calls = NODES.arrayNode();
-            for (int i = 0; i < blocks.size(); i++) {
-                JsonNode block = blocks.get(i);
-                if (block.path("type").asText().equals("tool_use")) {
-                    JsonNode input = block.path("input");
-                    if (!block.path("name").isTextual() || isGiven(input) && !input.isObject()) {
-                        throw RefusedCallException.invalid(
-                                place,
-                                place + "[" + i + "] must have a name and an input that is an object: " + shown(block));
-                    }
-                    ObjectNode call = calls.addObject();
-                    call.put("id", block.path("id").asText()).put("type", "function");
-                    call.putObject("function")
-                            .put("name", block.path("name").asText())
-                            .put("arguments", isGiven(input) ? input.toString() : "{}");
-                } else {
-                    said.append(text(block, place + "[" + i + "]"));
-                }
-            }
-            message.put("content", said.toString());
-            if (!calls.isEmpty()) {
-                message.set("tool_calls", calls);
-            }
-        }
-
-        /** A text, a text block, or a list of these. */
-        private static String text(JsonNode content, String place) {
-            if (content.isTextual()) {
-                return content.textValue();
-            }
-            if (content.isArray()) {
-                StringBuilder all = new StringBuilder();
-                for (int i = 0; i < content.size(); i++) {
-                    all.append(text(content.get(i), place + "[" + i + "]"));
-                }
-                return all.toString();
-            }
-            if (!isGiven(content)) {
-                return "";
-            }
-            if (!content.path("type").asText().equals("text")
-                    || !content.path("text").isTextual()) {
-                throw RefusedCallException.unsupported(
-                        place,
-                        place + " is a block of the type '"
-                                + content.path("type").asText() + "', and the policy reads only text");
-            }
-            return content.get("text").textValue();
-        }
-
-        private void tools(ObjectNode chat) {
-            JsonNode choice = body.path("tool_choice");
-            String type = choice.path("type").asText();
-            if (isGiven(choice) && !type.equals("auto") && !type.equals("none")) {
-                throw RefusedCallException.unsupported(
-                        "tool_choice",
-                        "tool_choice must be auto or none, since the policy cannot be forced to call a tool: "
-                                + choice);
-            }
-            if (isGiven(body.path("tools")) && !body.get("tools").isArray()) {
-                throw RefusedCallException.invalid(
-                        "tools", "tools must be a list of objects: " + shown(body.get("tools")));
-            }
-            if (!isGiven(body.path("tools")) || type.equals("none")) {
-                return;
-            }
-            ArrayNode functions = chat.putArray("tools");
-            for (JsonNode tool : body.get("tools")) {
-                String kind = tool.path("type").asText("custom");
-                if (!kind.equals("custom") || !tool.path("name").isTextual()) {
-                    throw RefusedCallException.unsupported(
-                            "tools", "tools must be the agent's own, with name and input_schema: " + shown(tool));
-                }
-                ObjectNode function =
-                        functions.addObject().put("type", "function").putObject("function");
-                function.set("name", tool.get("name"));
-                if (isGiven(tool.path("description"))) {
-                    function.set("description", tool.get("description"));
-                }
-                function.set(
-                        "parameters",
-                        isGiven(tool.path("input_schema")) ? tool.get("input_schema") : NODES.objectNode());
-            }
-        }
-
-        private static String shown(@Nullable JsonNode value) {
-            String text = String.valueOf(value);
-            return text.length() <= 80 ? text : text.substring(0, 80) + "...";
         }
     }
 }

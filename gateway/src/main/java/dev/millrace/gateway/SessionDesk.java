@@ -167,18 +167,24 @@ final class SessionDesk {
         }
     }
 
-    ObjectNode answer(Session session, AgentCall call) {
-        List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
-        return json(session, call).answer(turns);
-    }
-
-    ObjectNode message(Session session, AgentCall call) {
-        List<PlayedTurn> turns = play(session, call, choice -> TokenListener.NONE);
-        return MessagesAnswer.of(turns.get(0), call, json(session, call).answer(turns));
+    /** The answer to a call for one choice. */
+    PlayedTurn turn(Session session, AgentCall call) {
+        return play(session, call, choice -> TokenListener.NONE).get(0);
     }
 
     List<PlayedTurn> play(Session session, AgentCall call, IntFunction<TokenListener> listeners) {
         return player.play(session, call, listeners);
+    }
+
+    /** How many tokens the prompt of a call has. */
+    int promptTokens(Session session, AgentCall call) {
+        session.requireOpen();
+        return player.prompt(session, call).tokens().length;
+    }
+
+    /** Played turns as a completion. */
+    ObjectNode chat(Session session, AgentCall call, List<PlayedTurn> turns) {
+        return json(session, call).answer(turns);
     }
 
     AnswerStream stream(Session session, AgentCall call) {

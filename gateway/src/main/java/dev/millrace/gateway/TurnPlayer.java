@@ -76,7 +76,7 @@ final class TurnPlayer {
                 return again;
             }
             List<Integer> stops = StopTokens.of(session.sample().prompt(), tokenizer);
-            PromptMatcher matcher = new PromptMatcher(tokenizer, stops, engine.capacityTokens());
+            PromptMatcher matcher = matcher(stops);
             TurnPrompt prompt = matcher.match(call, session.turns());
             SamplingParameters sampling = sampling(session, call, prompt);
             List<CompletableFuture<SampledTurn>> asked = new ArrayList<>();
@@ -106,6 +106,15 @@ final class TurnPlayer {
         } finally {
             session.leave(clock.millis());
         }
+    }
+
+    private PromptMatcher matcher(List<Integer> stops) {
+        return new PromptMatcher(tokenizer, stops, engine.capacityTokens());
+    }
+
+    /** The prompt that {@link #play} would continue with. */
+    TurnPrompt prompt(Session session, AgentCall call) {
+        return matcher(StopTokens.of(session.sample().prompt(), tokenizer)).match(call, session.turns());
     }
 
     /** A retried call was answered by the turns with its hash. */

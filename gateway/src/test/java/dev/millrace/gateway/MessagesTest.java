@@ -7,8 +7,6 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import dev.millrace.gateway.GatewayServer.MessagesCall;
-import dev.millrace.gateway.GatewayServer.MessagesStream;
 import dev.millrace.gateway.TurnPlayer.TurnPrompt;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -33,17 +31,16 @@ class MessagesTest {
     }
 
     private static AgentCall call(JsonNode body) {
-        return AgentCall.of(true, MessagesCall.asChat(body), body.toString(), false);
+        return AgentCall.of(true, MessagesApi.Call.asChat(body), body.toString(), false);
     }
 
     private ObjectNode answered(AgentCall call, PlayedTurn turn) {
-        return MessagesAnswer.of(
-                turn, call, new AnswerJson(call, session, Played.TOKENIZER, "m").answer(List.of(turn)));
+        return MessagesApi.of(turn, call, new AnswerJson(call, session, Played.TOKENIZER, "m").answer(List.of(turn)));
     }
 
     @Test
     void shouldReadACallAsTheChatThatSaysTheSame() {
-        JsonNode chat = MessagesCall.asChat(
+        JsonNode chat = MessagesApi.Call.asChat(
                 json(
                         "{" + ASK + "'system': [{'type': 'text', 'text': 'be ', 'cache_control':"
                                 + " {'type': 'ephemeral'}}, {'type': 'text', 'text': 'brief'}], 'stop_sequences': ['x'], 'temperature': 0.5,"
@@ -77,7 +74,7 @@ class MessagesTest {
             })
     void shouldRefuseByNameWhatIsNotDone(String field, String name) {
         JsonNode body = json("{" + ASK + field + ", 'messages': [{'role': 'user', 'content': 'hi'}]}");
-        assertThatThrownBy(() -> MessagesCall.asChat(body))
+        assertThatThrownBy(() -> MessagesApi.Call.asChat(body))
                 .isInstanceOfSatisfying(
                         RefusedCallException.class,
                         e -> assertThat(e.parameter()).isEqualTo(name));
@@ -85,16 +82,19 @@ class MessagesTest {
 
     @Test
     void shouldRefuseImagesBrokenUsesOfToolsAndCallsWithoutALimit() {
-        assertThatThrownBy(() -> MessagesCall.asChat(json(
+        assertThatThrownBy(() -> MessagesApi.Call.asChat(json(
                         "{" + ASK + "'messages': [{'role': 'user', 'content': [{'type': 'image', 'source': {}}]}]}")))
                 .hasMessageContaining("messages[0].content[0] is a block of the type 'image'");
         for (String use : List.of("'input': {}", "'name': 'find', 'input': 'x'", "'name': 'find', 'input': [1]")) {
-            assertThatThrownBy(() -> MessagesCall.asChat(json("{" + ASK
+            assertThatThrownBy(() -> MessagesApi.Call.asChat(json("{" + ASK
                             + "'messages': [{'role': 'assistant', 'content': [{'type': 'tool_use', " + use + "}]}]}")))
                     .hasMessageStartingWith("messages[0].content[0] must have a name and an input that is an object: ");
         }
-        assertThatThrownBy(() -> MessagesCall.asChat(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
+        assertThatThrownBy(() -> MessagesApi.Call.asChat(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
                 .hasMessageStartingWith("max_tokens must be");
+        assertThat(MessagesApi.Call.counted(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
+                .as("nothing is sampled")
+                .isEqualTo(json("{'messages': [{'role': 'user', 'content': 'hi'}]}"));
     }
 
     @Test
@@ -153,7 +153,7 @@ class MessagesTest {
                 new AnswerJson(call, session, Played.TOKENIZER, "m"),
                 "id",
                 1);
-        MessagesStream form = new MessagesStream(call);
+        MessagesApi.Stream form = new MessagesApi.Stream(call);
         StringBuilder stream = new StringBuilder();
         pieces.first().forEach(piece -> stream.append(form.of(piece)));
         for (int token : Played.TOKENIZER.encode(sampled)) {
@@ -189,9 +189,9 @@ class MessagesTest {
 
     @Test
     void shouldSayWhatWentWrongAsItsClientsReadIt() {
-        assertThat(MessagesAnswer.error(RefusedCallException.notNow("log", "later")))
+        assertThat(MessagesApi.error(RefusedCallException.notNow("log", "later")))
                 .isEqualTo(json("{'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'later'}}"));
-        assertThat(MessagesAnswer.error(RefusedCallException.unauthorized())
+        assertThat(MessagesApi.error(RefusedCallException.unauthorized())
                         .at("/error/type")
                         .asText())
                 .isEqualTo("authentication_error");

@@ -155,6 +155,7 @@ class AgentSessionsIT {
         int turn = answer.at("/millrace/turns/0/turn").asInt();
         assertThat(turn).as("no number that the first gateway may have given").isEqualTo(200_000);
         requireSameForClientsOfAnthropic(url + "/sessions/" + id, session, message, prompt.size());
+        requireSameForTheResponsesApi(url + "/sessions/" + id, session, message, prompt.size());
 
         String end = "{\"reward\": " + (Math.abs(id.hashCode()) % 7)
                 + ", \"reward_components\": {\"found\": 1}, \"turn\": " + turn
@@ -171,7 +172,7 @@ class AgentSessionsIT {
         }
     }
 
-    /** The same prompt continues from the first turn once more; of the two that do, the end names the other. */
+    /** The same prompt continues from the first turn once more; of those that do, the end names the first. */
     private void requireSameForClientsOfAnthropic(String base, JsonNode session, JsonNode message, int promptTokens)
             throws Exception {
         var call = JSON.createObjectNode();
@@ -199,6 +200,12 @@ class AgentSessionsIT {
         assertThat(kept).as("of the same prompt before").isEqualTo(promptTokens - 1);
         assertThat(answer.at("/usage/input_tokens").asInt()).isEqualTo(promptTokens - kept);
         assertThat(answer.at("/millrace/turns/0/parent_turn").asInt()).isZero();
+        call.remove("max_tokens");
+        assertThat(post(base + "/v1/messages/count_tokens", call.toString(), 200)
+                        .get("input_tokens")
+                        .asInt())
+                .isEqualTo(promptTokens);
+        call.put("max_tokens", 2);
         String stream =
                 send(base + "/v1/messages", call.put("stream", true).toString()).body();
         assertThat(stream)
@@ -208,6 +215,35 @@ class AgentSessionsIT {
         JsonNode refused = post(base + "/v1/messages", "{\"messages\": []}", 400);
         assertThat(refused.get("type").asText()).isEqualTo("error");
         assertThat(refused.at("/error/type").asText()).isEqualTo("invalid_request_error");
+    }
+
+    private void requireSameForTheResponsesApi(String base, JsonNode session, JsonNode message, int promptTokens)
+            throws Exception {
+        var call = JSON.createObjectNode();
+        call.put("model", "policy").put("max_output_tokens", 2).put("instructions", "there was a tool");
+        var input = call.putArray("input");
+        input.addObject()
+                .put("role", "user")
+                .put("content", session.get("prompt").asText());
+        input.addObject()
+                .put("role", "assistant")
+                .put("content", message.get("content").asText());
+        input.addObject()
+                .put("type", "function_call_output")
+                .put("call_id", "none")
+                .put("output", "the park");
+        JsonNode answer = post(base + "/v1/responses", call.toString(), 200);
+        assertThat(answer.at("/usage/input_tokens").asInt()).isEqualTo(promptTokens);
+        assertThat(answer.at("/millrace/turns/0/parent_turn").asInt()).isZero();
+        String stream = send(base + "/v1/responses", call.put("stream", true).toString())
+                .body();
+        assertThat(stream)
+                .startsWith("event: response.created\n")
+                .containsPattern("event: response\\.(completed|incomplete)\n");
+        assertThat(post(base + "/v1/responses", "{\"previous_response_id\": \"resp_1\"}", 400)
+                        .at("/error/param")
+                        .asText())
+                .isEqualTo("previous_response_id");
     }
 
     private static void requireTrained(LogConnection connection) {

@@ -26,7 +26,7 @@ final class ConformancePage {
                 + "a scripted engine stands in for the policy.\n\n```\n(cd gateway/src/test/client && npm ci)\n"
                 + "./mvnw -pl gateway -am test -Dtest=GatewayConformanceIT -Dsurefire.failIfNoSpecifiedTests=false\n```\n"
                 + "\nWithout `node_modules` the test is skipped. `.ci/run` installs them where npm can.\n"
-                + section("OpenAI: Chat Completions", "openai", "openai", clients, script)
+                + section("OpenAI: Chat Completions, Responses", "openai", "openai", clients, script)
                 + section("Anthropic: Messages", "anthropic", "@anthropic-ai/sdk", clients, script);
     }
 
