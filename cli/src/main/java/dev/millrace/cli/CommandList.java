@@ -1,42 +1,171 @@
 package dev.millrace.cli;
 
+import dev.millrace.cli.audit.DeadLettersCommand;
+import dev.millrace.cli.audit.DeleteCommand;
+import dev.millrace.cli.audit.DoctorCommand;
+import dev.millrace.cli.audit.LapCommand;
+import dev.millrace.cli.audit.LedgerCommand;
+import dev.millrace.cli.audit.QuarantineCommand;
+import dev.millrace.cli.audit.RepairCommand;
+import dev.millrace.cli.audit.RollbackCommand;
+import dev.millrace.cli.audit.RunsCommand;
+import dev.millrace.cli.audit.StopCommand;
+import dev.millrace.cli.audit.TopicsCommand;
+import dev.millrace.cli.audit.TraceCommand;
+import dev.millrace.cli.config.ConfigCommand;
+import dev.millrace.cli.config.PluginsCommand;
+import dev.millrace.cli.correct.CorrectCommand;
+import dev.millrace.cli.measure.ConformanceCommand;
+import dev.millrace.cli.measure.ExperimentCommand;
+import dev.millrace.cli.measure.LoadTestCommand;
+import dev.millrace.cli.measure.PlanCommand;
+import dev.millrace.cli.model.BenchCommand;
+import dev.millrace.cli.model.ModelCommand;
+import dev.millrace.cli.replay.ExportCommand;
+import dev.millrace.cli.replay.ImportCommand;
+import dev.millrace.cli.replay.ReplayCommand;
+import dev.millrace.cli.run.AclsCommand;
+import dev.millrace.cli.run.BrokerCommand;
+import dev.millrace.cli.run.EvaluateCommand;
+import dev.millrace.cli.run.RegistryCommand;
+import dev.millrace.cli.run.RoleCommands;
+import dev.millrace.cli.run.TrainCommand;
+import dev.millrace.cli.run.ViewCommand;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import picocli.AutoComplete.GenerateCompletion;
 import picocli.CommandLine;
 import picocli.CommandLine.Help;
 import picocli.CommandLine.Help.Column;
 import picocli.CommandLine.Help.Column.Overflow;
 import picocli.CommandLine.Help.TextTable;
+import picocli.CommandLine.HelpCommand;
 import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
 /** Command list of a usage message, grouped by purpose, with the first sentence of each description. */
 final class CommandList implements IHelpSectionRenderer {
-    private static final Map<String, List<String>> GROUPS = new LinkedHashMap<>();
+    /** Classes by the names in their annotations, which are read for the typed command only. */
+    private static final Map<String, Map<String, Class<?>>> GROUPS = new LinkedHashMap<>();
 
     static {
-        GROUPS.put("Train and inspect", List.of("train", "stop", "view", "evaluate"));
-        GROUPS.put("Inspect a run", List.of("runs", "ledger", "trace", "lap", "doctor"));
-        GROUPS.put("Replay a run", List.of("replay", "correct"));
-        GROUPS.put("Repair a run", List.of("rollback", "repair", "dead-letters", "quarantine", "delete"));
-        GROUPS.put("Models and archives", List.of("model", "export", "import"));
-        GROUPS.put(
+        group(
+                "Train and inspect",
+                "train",
+                TrainCommand.class,
+                "stop",
+                StopCommand.class,
+                "view",
+                ViewCommand.class,
+                "evaluate",
+                EvaluateCommand.class);
+        group(
+                "Inspect a run",
+                "runs",
+                RunsCommand.class,
+                "ledger",
+                LedgerCommand.class,
+                "trace",
+                TraceCommand.class,
+                "lap",
+                LapCommand.class,
+                "doctor",
+                DoctorCommand.class);
+        group("Replay a run", "replay", ReplayCommand.class, "correct", CorrectCommand.class);
+        group(
+                "Repair a run",
+                "rollback",
+                RollbackCommand.class,
+                "repair",
+                RepairCommand.class,
+                "dead-letters",
+                DeadLettersCommand.class,
+                "quarantine",
+                QuarantineCommand.class,
+                "delete",
+                DeleteCommand.class);
+        group(
+                "Models and archives",
+                "model",
+                ModelCommand.class,
+                "export",
+                ExportCommand.class,
+                "import",
+                ImportCommand.class);
+        group(
                 "One role per process",
-                List.of(
-                        "admit",
-                        "generate",
-                        "gateway",
-                        "score",
-                        "stream",
-                        "learn",
-                        "registry",
-                        "broker",
-                        "acls",
-                        "topics"));
-        GROUPS.put("Measure and verify", List.of("load-test", "plan", "bench", "experiment", "conformance"));
-        GROUPS.put("Millrace itself", List.of("config", "plugins", "generate-completion", "help"));
+                "admit",
+                RoleCommands.Admit.class,
+                "generate",
+                RoleCommands.Generate.class,
+                "gateway",
+                RoleCommands.Gateway.class,
+                "score",
+                RoleCommands.Score.class,
+                "stream",
+                RoleCommands.Stream.class,
+                "learn",
+                RoleCommands.Learn.class,
+                "registry",
+                RegistryCommand.class,
+                "broker",
+                BrokerCommand.class,
+                "acls",
+                AclsCommand.class,
+                "topics",
+                TopicsCommand.class);
+        group(
+                "Measure and verify",
+                "load-test",
+                LoadTestCommand.class,
+                "plan",
+                PlanCommand.class,
+                "bench",
+                BenchCommand.class,
+                "experiment",
+                ExperimentCommand.class,
+                "conformance",
+                ConformanceCommand.class);
+        group(
+                "Millrace itself",
+                "config",
+                ConfigCommand.class,
+                "plugins",
+                PluginsCommand.class,
+                "generate-completion",
+                GenerateCompletion.class,
+                "help",
+                HelpCommand.class);
+    }
+
+    /** Commands that need all the others. */
+    static final Set<String> OF_ALL = Set.of("generate-completion", "help");
+
+    private static void group(String heading, Object... namesAndClasses) {
+        Map<String, Class<?>> commands = new LinkedHashMap<>();
+        for (int i = 0; i < namesAndClasses.length; i += 2) {
+            commands.put((String) namesAndClasses[i], (Class<?>) namesAndClasses[i + 1]);
+        }
+        GROUPS.put(heading, commands);
+    }
+
+    static List<String> names() {
+        return GROUPS.values().stream()
+                .flatMap(group -> group.keySet().stream())
+                .toList();
+    }
+
+    /** The class of a command among {@link #names}. */
+    static Class<?> named(String name) {
+        return GROUPS.values().stream()
+                .map(group -> group.get(name))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseThrow();
     }
 
     private static final int INDENT = 2;
@@ -64,7 +193,7 @@ final class CommandList implements IHelpSectionRenderer {
 
     @Override
     public String render(Help help) {
-        Map<String, Help> commands = new LinkedHashMap<>(help.subcommands());
+        Map<String, Help> commands = help.subcommands();
         if (commands.isEmpty()) {
             return "";
         }
@@ -74,13 +203,12 @@ final class CommandList implements IHelpSectionRenderer {
             return table(help, left, commands);
         }
         StringBuilder text = new StringBuilder();
-        GROUPS.forEach((heading, names) -> {
+        GROUPS.forEach((heading, group) -> {
             Map<String, Help> members = new LinkedHashMap<>();
-            names.stream().filter(commands::containsKey).forEach(name -> members.put(name, commands.remove(name)));
+            group.keySet().forEach(name -> members.put(name, commands.get(name)));
             text.append(group(help, left, heading, members));
         });
-        return text.append(commands.isEmpty() ? "" : group(help, left, "Others", commands))
-                .toString();
+        return text.toString();
     }
 
     private static String group(Help help, int left, String heading, Map<String, Help> commands) {

@@ -5,7 +5,6 @@ import java.io.Writer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import picocli.CommandLine;
 
 /** Replaces {@code millrace COMMAND} in hints by the command as it was typed, ready to copy. */
 final class HintWriter extends PrintWriter {
@@ -15,10 +14,9 @@ final class HintWriter extends PrintWriter {
     private final String typed;
 
     /** @param typed text before the name of a command, such as {@code ./millrace} */
-    HintWriter(Writer out, CommandLine commands, String typed) {
+    HintWriter(Writer out, String typed) {
         super(out, true);
-        String names =
-                commands.getSubcommands().keySet().stream().map(Pattern::quote).collect(Collectors.joining("|"));
+        String names = CommandList.names().stream().map(Pattern::quote).collect(Collectors.joining("|"));
         this.hint = Pattern.compile("(?<![\\w./-])" + COMMAND + "(?= (?:" + names + ")\\b)");
         this.typed = Matcher.quoteReplacement(typed);
     }

@@ -1,103 +1,28 @@
 package dev.millrace.cli;
 
-import dev.millrace.cli.audit.DeadLettersCommand;
-import dev.millrace.cli.audit.DeleteCommand;
-import dev.millrace.cli.audit.DoctorCommand;
-import dev.millrace.cli.audit.LapCommand;
-import dev.millrace.cli.audit.LedgerCommand;
-import dev.millrace.cli.audit.QuarantineCommand;
-import dev.millrace.cli.audit.RepairCommand;
-import dev.millrace.cli.audit.RollbackCommand;
-import dev.millrace.cli.audit.RunsCommand;
-import dev.millrace.cli.audit.StopCommand;
-import dev.millrace.cli.audit.TopicsCommand;
-import dev.millrace.cli.audit.TraceCommand;
-import dev.millrace.cli.config.ConfigCommand;
 import dev.millrace.cli.config.PluginPath;
-import dev.millrace.cli.config.PluginsCommand;
-import dev.millrace.cli.correct.CorrectCommand;
-import dev.millrace.cli.measure.ConformanceCommand;
-import dev.millrace.cli.measure.ExperimentCommand;
-import dev.millrace.cli.measure.LoadTestCommand;
-import dev.millrace.cli.measure.PlanCommand;
-import dev.millrace.cli.model.BenchCommand;
-import dev.millrace.cli.model.ModelCommand;
-import dev.millrace.cli.replay.ExportCommand;
-import dev.millrace.cli.replay.ImportCommand;
-import dev.millrace.cli.replay.ReplayCommand;
-import dev.millrace.cli.run.AclsCommand;
-import dev.millrace.cli.run.BrokerCommand;
-import dev.millrace.cli.run.EvaluateCommand;
-import dev.millrace.cli.run.RegistryCommand;
-import dev.millrace.cli.run.RoleCommands;
-import dev.millrace.cli.run.TrainCommand;
-import dev.millrace.cli.run.ViewCommand;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.PrintWriter;
 import java.lang.reflect.Member;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
-import picocli.AutoComplete.GenerateCompletion;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
-import picocli.CommandLine.HelpCommand;
 import picocli.CommandLine.IHelpSectionRenderer;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 
-/**
- * The command {@code millrace}. To add a command, list its class under {@code subcommands} and its name in {@link
- * CommandList}.
- */
+/** The command {@code millrace}. To add a command, list it in {@link CommandList}. */
 @Command(
         name = "millrace",
         versionProvider = Versions.class,
         description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
         synopsisSubcommandLabel = "COMMAND",
-        subcommands = {
-            TrainCommand.class,
-            ViewCommand.class,
-            RoleCommands.Admit.class,
-            RoleCommands.Generate.class,
-            RoleCommands.Gateway.class,
-            RoleCommands.Score.class,
-            RoleCommands.Stream.class,
-            RoleCommands.Learn.class,
-            BrokerCommand.class,
-            RegistryCommand.class,
-            AclsCommand.class,
-            EvaluateCommand.class,
-            RunsCommand.class,
-            StopCommand.class,
-            TopicsCommand.class,
-            LedgerCommand.class,
-            TraceCommand.class,
-            LapCommand.class,
-            DeadLettersCommand.class,
-            QuarantineCommand.class,
-            DoctorCommand.class,
-            RollbackCommand.class,
-            RepairCommand.class,
-            DeleteCommand.class,
-            ModelCommand.class,
-            ExportCommand.class,
-            ImportCommand.class,
-            ReplayCommand.class,
-            LoadTestCommand.class,
-            PlanCommand.class,
-            BenchCommand.class,
-            ConfigCommand.class,
-            PluginsCommand.class,
-            GenerateCompletion.class,
-            CorrectCommand.class,
-            ConformanceCommand.class,
-            ExperimentCommand.class,
-            HelpCommand.class
-        },
         footer = {"", "Start with: millrace train"})
 public final class Main implements Callable<Integer> {
     @CommandLine.Mixin
@@ -108,8 +33,15 @@ public final class Main implements Callable<Integer> {
 
     /** A command line that reports user errors as a sentence and other failures with their cause. */
     public static CommandLine commandLine() {
+        return commandLine(CommandList.names());
+    }
+
+    /** @param names of its commands */
+    private static CommandLine commandLine(Collection<String> names) {
         Main millrace = new Main();
-        return OptionList.in(CommandList.in(HelpText.in(new CommandLine(millrace))))
+        CommandLine command = new CommandLine(millrace);
+        names.forEach(name -> command.addSubcommand(name, CommandList.named(name)));
+        return OptionList.in(CommandList.in(HelpText.in(command)))
                 .setExecutionStrategy(parsed -> {
                     Logs.ofCommand(
                             parsed.commandSpec().commandLine(),
@@ -133,17 +65,25 @@ public final class Main implements Callable<Integer> {
     }
 
     public static void main(String[] arguments) {
-        int status = fitted(commandLine()).execute(arguments);
+        int status = fitted(commandLine(needed(arguments))).execute(arguments);
         System.out.flush();
         System.err.flush();
         System.exit(status);
     }
 
+    /** To read the annotations of all commands takes half a second, so the typed one is alone where it needs no other. */
+    static Collection<String> needed(String... arguments) {
+        boolean isAlone = arguments.length > 0
+                && CommandList.names().contains(arguments[0])
+                && !CommandList.OF_ALL.contains(arguments[0]);
+        return isAlone ? List.of(arguments[0]) : CommandList.names();
+    }
+
     /** Rewrites hints as typed, and wraps lines to the terminal; other output is unchanged. */
     private static CommandLine fitted(CommandLine command) {
         String typed = System.getProperty("millrace.command", HintWriter.COMMAND);
-        command.setOut(new HintWriter(command.getOut(), command, typed));
-        command.setErr(new HintWriter(command.getErr(), command, typed));
+        command.setOut(new HintWriter(command.getOut(), typed));
+        command.setErr(new HintWriter(command.getErr(), typed));
         Integer out = Integer.getInteger("millrace.columns.out");
         Integer err = Integer.getInteger("millrace.columns.err");
         if (out != null && out > 0) {

@@ -33,10 +33,27 @@ class CommandListTest {
 
         assertThat(millrace.getUsageMessage())
                 .contains(millrace.getSubcommands().keySet())
-                .contains(CommandList.headings())
-                .doesNotContain("Others");
+                .contains(CommandList.headings());
         assertThat(millrace.getSubcommands().get("quarantine").getUsageMessage())
                 .contains("Commands:", "  list ", "  lift ");
+    }
+
+    @Test
+    void shouldCallEveryCommandAsItsAnnotationDoes() {
+        assertThat(CommandList.names())
+                .allSatisfy(name -> assertThat(CommandList.named(name)
+                                .getAnnotation(CommandLine.Command.class)
+                                .name())
+                        .isEqualTo(name));
+    }
+
+    @Test
+    void shouldReadTheTypedCommandAloneUnlessItNeedsTheOthers() {
+        assertThat(Main.needed("train", "help")).containsExactly("train");
+        for (String[] arguments :
+                new String[][] {{}, {"help", "train"}, {"generate-completion"}, {"trian"}, {"--help"}}) {
+            assertThat(Main.needed(arguments)).containsExactlyElementsOf(CommandList.names());
+        }
     }
 
     @Test

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 class HintWriterTest {
     private static String written(String text, String typed) {
         StringWriter out = new StringWriter();
-        new HintWriter(out, Main.commandLine(), typed).print(text);
+        new HintWriter(out, typed).print(text);
         return out.toString();
     }
 
