@@ -137,7 +137,15 @@ public final class FiguresCommand implements Callable<Integer> {
         int status = process.waitFor();
         double seconds = (System.nanoTime() - began) / 1e9;
         if (!isMeasured(figure, commit)) {
-            say("%s: failed after %.0f s; its output is in %s", figure.name(), seconds, log);
+            say(
+                    "%s: failed after %.0f s%s; its output is in %s",
+                    figure.name(),
+                    seconds,
+                    figure.measured(reports)
+                            .map(origin ->
+                                    ", its report is of " + origin.commit() + " since the tree was changed meanwhile")
+                            .orElse(""),
+                    log);
             return false;
         }
         Files.delete(log);
