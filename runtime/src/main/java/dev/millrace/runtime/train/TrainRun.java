@@ -65,7 +65,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.BiConsumer;
@@ -103,7 +102,6 @@ public final class TrainRun {
     /** Evaluations known so far; all are read from the log at the end. */
     private Supplier<Evaluations> evaluations = () -> Evaluations.NONE;
 
-    private final DeviceCheck device;
     private final long startedAtMs;
     private final ElapsedTime elapsed;
 
@@ -119,7 +117,6 @@ public final class TrainRun {
     public TrainRun(
             MillraceConfig config, RunDirectory directory, StopRequest stop, Outputs outputs, long startedAtMs) {
         this.config = config;
-        this.device = new DeviceCheck(config.run().device());
         this.stop = stop;
         this.startedAtMs = startedAtMs;
         this.elapsed = new ElapsedTime(startedAtMs, System.currentTimeMillis(), System::nanoTime);
@@ -142,7 +139,6 @@ public final class TrainRun {
         config.algorithm().doubts().forEach(this::say);
         MDC.put("run", config.run().id());
         try {
-            device.start();
             StartCheck.require(config, directory.resumed());
             if (!directory.resumed()) {
                 writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be
@@ -194,7 +190,6 @@ public final class TrainRun {
             throws Exception {
         Map<String, Object> client = ClientMeters.reportingTo(meters, config.clientSettings());
         client.put("bootstrap.servers", bootstrapServers);
-        device.require();
         try (RunLog log = stop.starting(() -> config.open(
                 client,
                 config.sizedTopics(),
@@ -660,50 +655,6 @@ public final class TrainRun {
         }
     }
 
-    /** Checks that the device can be used while the broker starts: it loads ONNX Runtime, which takes a while. */
-    private static final class DeviceCheck {
-        private final String device;
-        private final FutureTask<Void> task;
-
-        DeviceCheck(String device) {
-            this.device = device;
-            this.task = new FutureTask<>(() -> {
-                new Engine(Device.parse(device), 1).requireUsable();
-                return null;
-            });
-        }
-
-        void start() {
-            Thread thread = new Thread(task, "device check");
-            thread.setDaemon(true);
-            thread.start();
-        }
-
-        /**
-         * Waits for the result.
-         *
-         * @throws ConfigException if there is no such device
-         * @throws RefusedRequestException if this machine lacks something
-         */
-        void require() throws InterruptedException {
-            try {
-                task.get();
-            } catch (ExecutionException e) {
-                Throwable cause = e.getCause();
-                if (cause instanceof IllegalArgumentException) {
-                    throw new ConfigException("run.device: " + cause.getMessage(), e);
-                }
-                if (cause instanceof InferenceException) {
-                    throw new RefusedRequestException(
-                            "run.device " + device + " cannot be used: " + cause.getMessage()
-                                    + "; fix that, or choose --device cpu",
-                            e);
-                }
-                throw new IllegalStateException("the device could not be checked", cause);
-            }
-        }
-    }
-
     /** Checks what a run needs before anything starts. */
     static final class StartCheck {
         private StartCheck() {}
@@ -714,6 +665,16 @@ public final class TrainRun {
          * @throws RefusedRequestException if this machine lacks something
          */
         static void require(MillraceConfig config, boolean resumed) {
+            try {
+                new Engine(Device.parse(config.run().device()), 1).requireUsable();
+            } catch (IllegalArgumentException e) {
+                throw new ConfigException("run.device: " + e.getMessage(), e);
+            } catch (InferenceException e) {
+                throw new RefusedRequestException(
+                        "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
+                                + "; fix that, or choose --device cpu",
+                        e);
+            }
             config.requireData();
             if (!(config.task() instanceof TextTask text)
                     || !(text.tokenizer() instanceof TokenizerDirectory folder)
