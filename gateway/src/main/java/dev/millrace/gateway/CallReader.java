@@ -61,6 +61,8 @@ final class CallReader {
             "response_format", Set.of("{\"type\":\"text\"}"),
             "functions", Set.of("[]"));
 
+    private static final Set<String> PARTS = Set.of("text", "refusal");
+
     private final JsonNode body;
     private final boolean chat;
 
@@ -150,34 +152,30 @@ final class CallReader {
             throw RefusedCallException.invalid(place, place + " must be an object with a role");
         }
         Map<String, Object> message = new LinkedHashMap<>(JSON.convertValue(given, OBJECT));
-        message.put("content", content(given.path("content"), place + ".content"));
+        JsonNode content = given.path("content");
+        message.put("content", isGiven(content) ? text(content, place + ".content", PARTS) : "");
         List<Map<String, Object>> calls = toolCalls(given.path("tool_calls"), place + ".tool_calls");
         message.put("tool_calls", calls.isEmpty() ? null : calls);
         message.values().removeIf(Objects::isNull);
         return message;
     }
 
-    /** A text, or parts that are all texts. */
-    private static String content(JsonNode content, String place) {
+    /** A text, or parts that are all of these types and have texts. */
+    static String text(JsonNode content, String place, Set<String> types) {
         if (content.isTextual()) {
             return content.textValue();
-        }
-        if (!isGiven(content)) {
-            return "";
         }
         if (!content.isArray()) {
             throw RefusedCallException.invalid(place, place + " must be a text or a list of parts: " + shown(content));
         }
         StringBuilder text = new StringBuilder();
         for (JsonNode part : content) {
-            if (!part.path("type").asText().equals("text")
-                    && !part.path("type").asText().equals("refusal")) {
+            String type = part.path("type").asText();
+            if (!types.contains(type)) {
                 throw RefusedCallException.unsupported(
-                        place,
-                        place + " has a part of the type '" + part.path("type").asText()
-                                + "', and the policy reads only text");
+                        place, place + " has a part of the type '" + type + "', and the policy reads only text");
             }
-            JsonNode said = part.path(part.path("type").asText());
+            JsonNode said = part.path(type.equals("refusal") ? type : "text");
             if (!said.isTextual()) {
                 throw RefusedCallException.invalid(place, place + " has a part without a text: " + shown(part));
             }

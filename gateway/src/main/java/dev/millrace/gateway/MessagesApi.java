@@ -236,11 +236,12 @@ final class MessagesApi {
 
         /** @throws RefusedCallException naming the unsupported or invalid field */
         static ObjectNode asChat(JsonNode body) {
+            ObjectNode chat = counted(body);
             if (!body.path("max_tokens").isIntegralNumber()) {
                 throw RefusedCallException.invalid(
                         "max_tokens", "max_tokens must be a whole number: " + body.path("max_tokens"));
             }
-            return counted(body);
+            return chat;
         }
 
         /** The same where nothing is sampled, so that the answer needs no limit. */

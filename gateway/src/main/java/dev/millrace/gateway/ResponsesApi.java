@@ -14,8 +14,6 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * OpenAI's Responses API, as the chat that says the same. Nothing is stored: each call carries its whole conversation.
- *
- * <p>One per call; a stream must not be made twice.
  */
 final class ResponsesApi {
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
@@ -42,7 +40,7 @@ final class ResponsesApi {
     /** Why a field is refused that would have the gateway keep what the session's log keeps. */
     private static final String STATELESS = " is not supported: send the whole conversation as input";
 
-    private static final Set<String> TEXTS = Set.of("input_text", "output_text", "refusal");
+    private static final Set<String> PARTS = Set.of("input_text", "output_text", "refusal");
     private static final String LOG_PROBS = "message.output_text.logprobs";
     /** Asks for nothing here, since the policy's reasoning is in its text. */
     private static final String REASONING = "reasoning.encrypted_content";
@@ -81,7 +79,9 @@ final class ResponsesApi {
         chat.put("logprobs", wantsLogProbs());
         ArrayNode messages = chat.putArray("messages");
         if (isGiven("instructions")) {
-            messages.addObject().put("role", "system").put("content", text(body.get("instructions"), "instructions"));
+            messages.addObject()
+                    .put("role", "system")
+                    .put("content", CallReader.text(body.get("instructions"), "instructions", PARTS));
         }
         putInput(messages);
         putTools(chat);
@@ -118,6 +118,10 @@ final class ResponsesApi {
     }
 
     private void requireNoReasoning() {
+        if (isGiven("reasoning") && !body.get("reasoning").isObject()) {
+            throw RefusedCallException.invalid(
+                    "reasoning", "reasoning must be an object: " + CallReader.shown(body.get("reasoning")));
+        }
         for (JsonNode each : body.path("reasoning")) {
             if (CallReader.isGiven(each) && !each.asText().equals("none")) {
                 throw RefusedCallException.unsupported(
@@ -129,6 +133,10 @@ final class ResponsesApi {
     }
 
     private boolean wantsLogProbs() {
+        if (isGiven("include") && !body.get("include").isArray()) {
+            throw RefusedCallException.invalid(
+                    "include", "include must be a list of texts: " + CallReader.shown(body.get("include")));
+        }
         boolean wanted = false;
         for (JsonNode each : body.path("include")) {
             if (!each.asText().equals(LOG_PROBS) && !each.asText().equals(REASONING)) {
@@ -161,7 +169,7 @@ final class ResponsesApi {
             case "message" ->
                 messages.addObject()
                         .put("role", role(item, place))
-                        .put("content", text(item.path("content"), place + ".content"));
+                        .put("content", CallReader.text(item.path("content"), place + ".content", PARTS));
             case "function_call" -> {
                 if (!item.path("name").isTextual() || !item.path("arguments").isTextual()) {
                     throw RefusedCallException.invalid(
@@ -177,7 +185,7 @@ final class ResponsesApi {
                 messages.addObject()
                         .put("role", "tool")
                         .put("tool_call_id", item.path("call_id").asText())
-                        .put("content", text(item.path("output"), place + ".output"));
+                        .put("content", CallReader.text(item.path("output"), place + ".output", PARTS));
             default ->
                 throw RefusedCallException.unsupported(
                         place,
@@ -204,31 +212,6 @@ final class ResponsesApi {
                 ? (ObjectNode) last
                 : messages.addObject().put("role", "assistant").put("content", "");
         return answer.withArrayProperty("tool_calls");
-    }
-
-    private static String text(JsonNode content, String place) {
-        if (content.isTextual()) {
-            return content.textValue();
-        }
-        if (!content.isArray()) {
-            throw RefusedCallException.invalid(
-                    place, place + " must be a text or a list of parts: " + CallReader.shown(content));
-        }
-        StringBuilder all = new StringBuilder();
-        for (JsonNode part : content) {
-            String type = part.path("type").asText();
-            if (!TEXTS.contains(type)) {
-                throw RefusedCallException.unsupported(
-                        place, place + " has a part of the type '" + type + "', and the policy reads only text");
-            }
-            JsonNode said = part.path(type.equals("refusal") ? type : "text");
-            if (!said.isTextual()) {
-                throw RefusedCallException.invalid(
-                        place, place + " has a part without a text: " + CallReader.shown(part));
-            }
-            all.append(said.textValue());
-        }
-        return all.toString();
     }
 
     private void putTools(ObjectNode chat) {

@@ -92,6 +92,7 @@ class MessagesTest {
         }
         assertThatThrownBy(() -> MessagesApi.Call.asChat(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
                 .hasMessageStartingWith("max_tokens must be");
+        assertThatThrownBy(() -> MessagesApi.Call.asChat(json("[]"))).hasMessage("the body must be a JSON object");
         assertThat(MessagesApi.Call.counted(json("{'messages': [{'role': 'user', 'content': 'hi'}]}")))
                 .as("nothing is sampled")
                 .isEqualTo(json("{'messages': [{'role': 'user', 'content': 'hi'}]}"));

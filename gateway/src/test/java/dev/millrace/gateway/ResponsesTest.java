@@ -94,6 +94,8 @@ class ResponsesTest {
                 "'input': 'hi', 'text': {'verbosity': 'low'} | text",
                 "'input': 'hi', 'text': 'json' | text",
                 "'input': 'hi', 'reasoning': {'effort': 'low'} | reasoning",
+                "'input': 'hi', 'reasoning': 'low' | reasoning",
+                "'input': 'hi', 'include': 'message.output_text.logprobs' | include",
                 "'input': 'hi', 'include': ['file_search_call.results'] | include",
                 "'input': 'hi', 'tools': [{'type': 'web_search'}] | tools",
                 "'input': 'hi', 'tools': {'type': 'function'} | tools",
