@@ -27,7 +27,7 @@ import picocli.CommandLine.Spec;
         description = "Runs every benchmark and workload whose figures are published, one after the other, each in a "
                 + "process of its own, and lays their reports out as load-tests/results. Reports of the same commit "
                 + "are kept, but none of a tree with changes.",
-        footer = {"", "An hour on two cores. Exit codes: 0 every report is there; 1 a part failed."})
+        footer = {"", "About an hour on two cores. Exit codes: 0 every report is there; 1 a part failed."})
 public final class FiguresCommand implements Callable<Integer> {
     /** Exit status if a part failed. */
     private static final int FAILED = 1;
