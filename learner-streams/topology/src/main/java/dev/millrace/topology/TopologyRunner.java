@@ -678,11 +678,28 @@ public final class TopologyRunner implements AutoCloseable {
         @Override
         public Producer<byte[], byte[]> getProducer(Map<String, Object> config) {
             String drawn = (String) config.get(ProducerConfig.TRANSACTIONAL_ID_CONFIG);
-            if (drawn != null) { // null with at-least-once processing, which has no transactions
-                String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
-                config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
+            if (drawn == null) { // at-least-once processing has no transactions
+                return new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
             }
-            return new KafkaProducer<>(config, new ByteArraySerializer(), new ByteArraySerializer());
+            String thread = drawn.substring(drawn.lastIndexOf('-') + 1);
+            config.put(ProducerConfig.TRANSACTIONAL_ID_CONFIG, transactionalPrefix + "-" + thread);
+            return new TransactionProducer(config);
+        }
+
+        /**
+         * Leaves sending to the commit of the transaction, which sends what is left and fails if that fails.
+         *
+         * <p>Before each commit the engine flushes once per task, each time waiting for a request of its own.
+         */
+        private static final class TransactionProducer extends KafkaProducer<byte[], byte[]> {
+            TransactionProducer(Map<String, Object> config) {
+                super(config, new ByteArraySerializer(), new ByteArraySerializer());
+            }
+
+            @Override
+            public void flush() {
+                // see above
+            }
         }
 
         @Override
