@@ -83,7 +83,7 @@ final class ManifestFollower implements AutoCloseable {
         this.past = new InheritedManifests(lineage, keptManifests);
         this.manifests =
                 AvroSerde.of(PolicyVersion.class, connection.registry()).deserializer();
-        this.log = new LogReader(connection.as("manifests"));
+        this.log = LogReader.following(connection.as("manifests"));
         this.thread = new Thread(this::follow, ClientKind.id(connection.clientProperties(), "policy-feed"));
         thread.setDaemon(true);
         thread.start();

@@ -76,7 +76,7 @@ final class ControllerLog implements AutoCloseable {
         this.connection = connection;
         this.run = connection.run();
         String group = connection.scoped("admission-" + run.epoch());
-        this.log = new LogReader(connection, Map.of("group.id", group, "client.id", "admission"));
+        this.log = LogReader.following(connection, Map.of("group.id", group, "client.id", "admission"));
         this.writer =
                 TransactionalWriter.of(connection, group, TRANSACTION_TIMEOUT_MS, Map.of("client.id", "admission"));
         this.prompts = AvroSerde.of(PromptRequest.class, connection.registry()).serializer();

@@ -30,7 +30,7 @@ public final class StepFollower implements Runnable {
     public StepFollower(LogConnection connection, Consumer<TrainingStep> told) {
         this.connection = connection;
         this.told = told;
-        this.log = new LogReader(connection.as("steps"));
+        this.log = LogReader.following(connection.as("steps"));
     }
 
     @Override

@@ -75,7 +75,7 @@ public final class Quarantines implements AutoCloseable {
      */
     public synchronized void open() {
         if (connection != null && holders == 0) {
-            LogReader log = new LogReader(connection.as("quarantines"));
+            LogReader log = LogReader.following(connection.as("quarantines"));
             try {
                 readAll(log, connection);
             } catch (RuntimeException e) {
@@ -162,7 +162,7 @@ public final class Quarantines implements AutoCloseable {
         private LogReader reader() {
             LogReader open = current();
             if (open == null) {
-                open = new LogReader(from.as("quarantines"));
+                open = LogReader.following(from.as("quarantines"));
                 if (taken(open)) {
                     try {
                         readAll(open, from);

@@ -45,7 +45,7 @@ public final class EpochWatch {
         this.run = connection.run();
         this.topic = connection.topics().run();
         this.claims = AvroSerde.of(RunClaim.class, connection.registry()).deserializer();
-        this.log = new LogReader(connection.as("epoch"));
+        this.log = LogReader.following(connection.as("epoch"));
     }
 
     /** Follows until it is stopped or the run has gone on. */

@@ -13,6 +13,7 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.PartitionInfo;
@@ -60,6 +61,21 @@ public final class LogReader implements AutoCloseable {
 
     private LogReader(Map<String, Object> properties) {
         this(new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer()));
+    }
+
+    /** As {@link #following(LogConnection, Map)}, with the common settings. */
+    public static LogReader following(LogConnection connection) {
+        return following(connection, Map.of());
+    }
+
+    /**
+     * Returns a reader that waits for records all the time: its fetches stay at the end of the log for as long as is usual, so
+     * that few come back empty. What else it asks a broker meanwhile waits with them.
+     */
+    public static LogReader following(LogConnection connection, Map<String, Object> ofRole) {
+        Map<String, Object> settings = new HashMap<>(ofRole);
+        settings.put("fetch.max.wait.ms", ConsumerConfig.DEFAULT_FETCH_MAX_WAIT_MS);
+        return new LogReader(connection, settings);
     }
 
     /** Returns a reader of any log, with consumer settings over the common ones. */

@@ -108,7 +108,7 @@ public final class BatchReader implements AutoCloseable {
         this.connection = connection;
         String topic = connection.topics().batches();
         this.limit = limit;
-        this.log = new LogReader(
+        this.log = LogReader.following(
                 connection.as("batches"),
                 Map.of("group.id", connection.group("learner"), "auto.offset.reset", "none", "max.poll.records", 16));
         try {
