@@ -98,4 +98,18 @@ class ReportFilesTest {
                         "a, ""b""\",
                         """);
     }
+
+    @Test
+    void shouldAppendRowsAsIfTheyHadBeenWrittenAtOnce() throws IOException {
+        Path file = folder.resolve("rows.csv");
+        List<Column<Double>> columns = List.of(Column.number("value", 2, value -> value));
+        CsvFile.write(file, columns, List.of(1.5));
+        CsvFile.append(file, columns, List.of(2.5, Double.NaN));
+        CsvFile.append(file, columns, List.of());
+        CsvFile.append(file, columns, List.of(3.5));
+
+        Path whole = folder.resolve("whole.csv");
+        CsvFile.write(whole, columns, List.of(1.5, 2.5, Double.NaN, 3.5));
+        assertThat(file).hasSameTextualContentAs(whole);
+    }
 }

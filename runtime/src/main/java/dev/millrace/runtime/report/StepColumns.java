@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Collectors;
 
 /** The columns of steps.csv: all figures of the training log, of any trainer. */
 public final class StepColumns {
@@ -25,5 +26,12 @@ public final class StepColumns {
                 new Heading(name, name, "", new Format(Format.Kind.DECIMALS, 6)),
                 row -> row.metrics().get(name))));
         return columns;
+    }
+
+    /** Whether these columns have a place for every metric of the rows. */
+    public static boolean cover(List<Column<StepRow>> columns, List<StepRow> rows) {
+        Set<String> keys =
+                columns.stream().map(column -> column.heading().key()).collect(Collectors.toSet());
+        return rows.stream().allMatch(row -> keys.containsAll(row.metrics().keySet()));
     }
 }

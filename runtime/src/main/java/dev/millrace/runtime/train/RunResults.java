@@ -2,6 +2,7 @@ package dev.millrace.runtime.train;
 
 import dev.millrace.audit.ledger.Tally;
 import dev.millrace.log.Evaluations;
+import dev.millrace.report.Column;
 import dev.millrace.report.CsvFile;
 import dev.millrace.report.Lines;
 import dev.millrace.report.WholeFile;
@@ -24,15 +25,27 @@ import java.util.stream.Collectors;
 /** Writes a run's result files into its folder, and prints the final table. */
 final class RunResults {
     private final RunDirectory directory;
+    private List<Column<StepRow>> columns = List.of();
+    private int written;
 
     RunResults(RunDirectory directory) {
         this.directory = directory;
     }
 
-    /** Writes steps.csv up to the newest step. */
+    /**
+     * Writes steps.csv up to the newest step: the rows behind those of the last call, or all of them where a new one has a
+     * figure of its own.
+     */
     void writeSteps(List<StepRow> steps) {
+        List<StepRow> added = steps.subList(written, steps.size());
         try {
-            CsvFile.write(directory.steps(), StepColumns.of(steps), steps);
+            if (written > 0 && StepColumns.cover(columns, added)) {
+                CsvFile.append(directory.steps(), columns, added);
+            } else {
+                columns = StepColumns.of(steps);
+                CsvFile.write(directory.steps(), columns, steps);
+            }
+            written = steps.size();
         } catch (IOException e) {
             throw new RefusedRequestException("cannot write " + directory.steps() + ": " + RunDirectory.reason(e), e);
         }
@@ -57,6 +70,7 @@ final class RunResults {
      * @param err where a sentence goes if the picture cannot be drawn
      */
     void write(RunSummary summary, PrintWriter err) {
+        written = 0; // the whole file at the end, whatever happened to it meanwhile
         writeSteps(summary.steps());
         writeEvaluations(summary.evaluations());
         directory.write(directory.summary(), summary.json().toPrettyString() + "\n");

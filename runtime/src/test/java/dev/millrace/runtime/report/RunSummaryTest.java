@@ -218,6 +218,17 @@ class RunSummaryTest {
     }
 
     @Test
+    void shouldTellWhetherColumnsCoverNewRows() {
+        StepRow row = row(1, 0.5, 1.0, 2, 0.5, 100);
+
+        assertThat(StepColumns.cover(StepColumns.of(List.of(row)), List.of(row)))
+                .isTrue();
+        assertThat(StepColumns.cover(StepColumns.of(List.of(starved(1))), List.of(row)))
+                .as("it has metrics of stages")
+                .isFalse();
+    }
+
+    @Test
     void shouldHaveAColumnForEverythingThatTheTrainingLogHas(@TempDir Path folder) throws Exception {
         List<StepRow> steps = List.of(row(1, 0.5, 1.0, 2, 0.5, 100), starved(2));
         Path file = folder.resolve("steps.csv");
