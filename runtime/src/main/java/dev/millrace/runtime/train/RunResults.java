@@ -17,6 +17,7 @@ import dev.millrace.runtime.report.StepFiguresSummary;
 import dev.millrace.runtime.report.StepRow;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
@@ -33,13 +34,13 @@ final class RunResults {
     }
 
     /**
-     * Writes steps.csv up to the newest step: the rows behind those of the last call, or all of them where a new one has a
-     * figure of its own.
+     * Writes steps.csv up to the newest step: appends the rows since the last call, or writes all of them if a new row has
+     * another metric or somebody removed the file.
      */
     void writeSteps(List<StepRow> steps) {
         List<StepRow> added = steps.subList(written, steps.size());
         try {
-            if (written > 0 && StepColumns.cover(columns, added)) {
+            if (Files.exists(directory.steps()) && written > 0 && StepColumns.cover(columns, added)) {
                 CsvFile.append(directory.steps(), columns, added);
             } else {
                 columns = StepColumns.of(steps);
@@ -70,7 +71,6 @@ final class RunResults {
      * @param err where a sentence goes if the picture cannot be drawn
      */
     void write(RunSummary summary, PrintWriter err) {
-        written = 0; // the whole file at the end, whatever happened to it meanwhile
         writeSteps(summary.steps());
         writeEvaluations(summary.evaluations());
         directory.write(directory.summary(), summary.json().toPrettyString() + "\n");
