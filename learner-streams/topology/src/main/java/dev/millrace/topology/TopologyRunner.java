@@ -687,9 +687,9 @@ public final class TopologyRunner implements AutoCloseable {
         }
 
         /**
-         * Leaves sending to the commit of the transaction, which sends what is left and fails if that fails.
+         * Does not flush: a commit sends all pending records together, and fails if one of them fails.
          *
-         * <p>Before each commit the engine flushes once per task, each time waiting for a request of its own.
+         * <p>Before each commit the engine flushes once per task and waits for a request each time.
          */
         private static final class TransactionProducer extends KafkaProducer<byte[], byte[]> {
             TransactionProducer(Map<String, Object> config) {
@@ -698,7 +698,7 @@ public final class TopologyRunner implements AutoCloseable {
 
             @Override
             public void flush() {
-                // see above
+                // left to the commit
             }
         }
 
