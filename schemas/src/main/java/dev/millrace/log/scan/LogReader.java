@@ -69,8 +69,8 @@ public final class LogReader implements AutoCloseable {
     }
 
     /**
-     * Returns a reader that waits for records all the time: its fetches stay at the end of the log for as long as is usual, so
-     * that few come back empty. What else it asks a broker meanwhile waits with them.
+     * Returns a reader for endless polling: at the end of the log its fetches wait for Kafka's default of 500 ms, so that few
+     * come back empty. Other requests to the same broker wait with them.
      */
     public static LogReader following(LogConnection connection, Map<String, Object> ofRole) {
         Map<String, Object> settings = new HashMap<>(ofRole);
