@@ -399,84 +399,63 @@ final class Builtins {
     }
 
     private @Nullable Object filter(String name, @Nullable Object of, Given given) {
-        switch (name) {
+        return switch (name) {
             case "default", "d" -> {
                 Object otherwise = given.next("default_value", "");
                 boolean isOfFalse = Values.truth(given.next("boolean", false));
-                return of instanceof Undefined || isOfFalse && !Values.truth(of) ? otherwise : of;
+                yield of instanceof Undefined || isOfFalse && !Values.truth(of) ? otherwise : of;
             }
             case "trim" -> {
                 Object characters = given.next("chars", null);
-                return PyText.stripped(
-                        Values.text(of), characters == null ? null : Values.text(characters), true, true);
+                yield PyText.stripped(Values.text(of), characters == null ? null : Values.text(characters), true, true);
             }
-            case "length", "count" -> {
-                return Values.length(of);
-            }
-            case "upper" -> {
-                return Values.text(of).toUpperCase(Locale.ROOT);
-            }
-            case "lower" -> {
-                return Values.text(of).toLowerCase(Locale.ROOT);
-            }
-            case "capitalize" -> {
-                return PyText.capitalized(Values.text(of));
-            }
-            case "title" -> {
-                return titled(Values.text(of));
-            }
-            case "string" -> {
-                return Values.text(of);
-            }
-            case "safe" -> {
-                return Values.text(of);
-            }
+            case "length", "count" -> Values.length(of);
+            case "upper" -> Values.text(of).toUpperCase(Locale.ROOT);
+            case "lower" -> Values.text(of).toLowerCase(Locale.ROOT);
+            case "capitalize" -> PyText.capitalized(Values.text(of));
+            case "title" -> titled(Values.text(of));
+            case "string" -> Values.text(of);
+            case "safe" -> Values.text(of);
             case "replace" -> {
                 String old = Values.text(given.required("old"));
                 String by = Values.text(given.required("new"));
                 Object most = given.next("count", null);
-                return replaced(Values.text(of), old, by, most == null ? -1 : Values.integer(most));
+                yield replaced(Values.text(of), old, by, most == null ? -1 : Values.integer(most));
             }
-            case "join" -> {
-                return joined(of, given);
-            }
+            case "join" -> joined(of, given);
             case "first" -> {
                 if (of instanceof Generator generator) {
-                    return generator.left().hasNext() ? generator.left().next() : none(name);
+                    yield generator.left().hasNext() ? generator.left().next() : none(name);
                 }
                 List<@Nullable Object> items = Values.items(of);
-                return items.isEmpty() ? none(name) : items.get(0);
+                yield items.isEmpty() ? none(name) : items.get(0);
             }
             case "last" -> {
                 if (of instanceof Generator) {
                     throw new TemplateException("there is no last of a generator; make it a list");
                 }
                 List<@Nullable Object> items = Values.items(of);
-                return items.isEmpty() ? none(name) : items.get(items.size() - 1);
+                yield items.isEmpty() ? none(name) : items.get(items.size() - 1);
             }
-            case "list" -> {
-                return new ArrayList<>(Values.items(of));
-            }
+            case "list" -> new ArrayList<>(Values.items(of));
             case "reverse" -> {
                 if (of instanceof String text) {
-                    return new StringBuilder(text).reverse().toString();
+                    yield new StringBuilder(text).reverse().toString();
                 }
                 List<@Nullable Object> items = new ArrayList<>(Values.items(of));
                 Collections.reverse(items);
-                return new Generator(items);
+                yield new Generator(items);
             }
             case "items" -> {
                 if (of instanceof Undefined) {
-                    return new Generator(List.of());
+                    yield new Generator(List.of());
                 }
                 if (of instanceof Map<?, ?> map) {
-                    return new Generator(pairs(map));
+                    yield new Generator(pairs(map));
                 }
                 throw Values.refusedType("there are no items", of);
             }
-            case "dictsort" -> {
-                return dictionarySorted(of, given);
-            }
+            case "dictsort" -> dictionarySorted(of, given);
             case "sort" -> {
                 boolean isReversed = Values.truth(given.next("reverse", false));
                 boolean isCased = Values.truth(given.next("case_sensitive", false));
@@ -485,7 +464,7 @@ final class Builtins {
                 Comparator<@Nullable Object> order =
                         (a, b) -> Values.compare(key(key.apply(a), isCased), key(key.apply(b), isCased));
                 items.sort(isReversed ? order.reversed() : order);
-                return items;
+                yield items;
             }
             case "unique" -> {
                 boolean isCased = Values.truth(given.next("case_sensitive", false));
@@ -499,21 +478,17 @@ final class Builtins {
                         kept.add(each);
                     }
                 }
-                return new Generator(kept);
+                yield new Generator(kept);
             }
-            case "map" -> {
-                return mapped(of, given);
-            }
-            case "select", "reject", "selectattr", "rejectattr" -> {
-                return selected(name, of, given);
-            }
+            case "map" -> mapped(of, given);
+            case "select", "reject", "selectattr", "rejectattr" -> selected(name, of, given);
             case "sum" -> {
                 Function<@Nullable Object, @Nullable Object> value = attribute(given.next("attribute", null), null);
                 Object sum = given.next("start", 0L);
                 for (Object each : Values.items(of)) {
                     sum = Values.binary("+", sum, value.apply(each));
                 }
-                return sum;
+                yield sum;
             }
             case "min", "max" -> {
                 boolean isCased = Values.truth(given.next("case_sensitive", false));
@@ -522,43 +497,28 @@ final class Builtins {
                         (a, b) -> Values.compare(key(value.apply(a), isCased), key(value.apply(b), isCased));
                 List<@Nullable Object> items = Values.items(of);
                 if (items.isEmpty()) {
-                    return none(name);
+                    yield none(name);
                 }
                 Object best = items.get(0);
                 for (Object each : items) {
                     int compared = order.compare(each, best);
                     best = name.equals("min") ? compared < 0 ? each : best : compared > 0 ? each : best;
                 }
-                return best;
+                yield best;
             }
-            case "abs" -> {
-                return Values.number(of) instanceof Long whole
+            case "abs" ->
+                Values.number(of) instanceof Long whole
                         ? (Object) Math.abs(whole)
                         : Math.abs(Values.number(of).doubleValue());
-            }
-            case "round" -> {
-                return rounded(of, given);
-            }
-            case "int" -> {
-                return integer(of, given.next("default", 0L));
-            }
-            case "float" -> {
-                return decimal(of, given.next("default", 0.0));
-            }
-            case "tojson" -> {
-                return json(of, given);
-            }
-            case "indent" -> {
-                return indented(Values.text(of), given);
-            }
-            case "wordcount" -> {
-                return (long) Values.text(of).split("\\W+").length;
-            }
-            case "attr" -> {
-                return interpreter.attribute(of, given.text("name"));
-            }
+            case "round" -> rounded(of, given);
+            case "int" -> integer(of, given.next("default", 0L));
+            case "float" -> decimal(of, given.next("default", 0.0));
+            case "tojson" -> json(of, given);
+            case "indent" -> indented(Values.text(of), given);
+            case "wordcount" -> (long) Values.text(of).split("\\W+").length;
+            case "attr" -> interpreter.attribute(of, given.text("name"));
             default -> throw new TemplateException("there is no filter '" + name + "'");
-        }
+        };
     }
 
     private static Undefined none(String name) {
