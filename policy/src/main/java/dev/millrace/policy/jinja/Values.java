@@ -3,10 +3,12 @@ package dev.millrace.policy.jinja;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,15 +51,23 @@ final class Values {
     static void spendOn(@Nullable Object value) {
         if (value instanceof String text) {
             spend(text.length() / CHARACTERS_OF_A_STEP);
-        } else if (value instanceof List<?> list) {
-            spend(list.size() / ELEMENTS_OF_A_STEP);
-        } else if (value instanceof Map<?, ?> map) {
-            spend(map.size() / ELEMENTS_OF_A_STEP);
-        } else if (value instanceof Tuple tuple) {
-            spend(tuple.items().size() / ELEMENTS_OF_A_STEP);
-        } else if (value instanceof View view) {
-            spend(view.items().size() / ELEMENTS_OF_A_STEP);
+        } else {
+            spend(elements(value).map(Collection::size).orElse(0) / ELEMENTS_OF_A_STEP);
         }
+    }
+
+    /** The elements of a list, tuple or view, or the keys of a dictionary; empty for other values. */
+    private static Optional<Collection<?>> elements(@Nullable Object value) {
+        if (value instanceof Map<?, ?> map) {
+            return Optional.of(map.keySet());
+        }
+        if (value instanceof Tuple tuple) {
+            return Optional.of(tuple.items());
+        }
+        if (value instanceof View view) {
+            return Optional.of(view.items());
+        }
+        return value instanceof List<?> list ? Optional.of(list) : Optional.empty();
     }
 
     /** An undefined name or key: empty when printed or iterated, an error otherwise. */
@@ -137,16 +147,7 @@ final class Values {
         if (value instanceof String text) {
             return !text.isEmpty();
         }
-        if (value instanceof List<?> list) {
-            return !list.isEmpty();
-        }
-        if (value instanceof Map<?, ?> map) {
-            return !map.isEmpty();
-        }
-        if (value instanceof Tuple tuple) {
-            return !tuple.items().isEmpty();
-        }
-        return !(value instanceof View view) || !view.items().isEmpty();
+        return elements(value).filter(Collection::isEmpty).isEmpty();
     }
 
     /** As {@code type(value).__name__}. */
@@ -268,17 +269,14 @@ final class Values {
         if (value instanceof Undefined) {
             return List.of();
         }
-        if (value instanceof List<?> list) {
-            return new ArrayList<>(list);
-        }
         if (value instanceof Tuple tuple) {
             return tuple.items();
         }
         if (value instanceof View view) {
             return view.items();
         }
-        if (value instanceof Map<?, ?> map) {
-            return new ArrayList<>(map.keySet());
+        if (value instanceof List || value instanceof Map) {
+            return new ArrayList<>(elements(value).orElseThrow());
         }
         if (value instanceof String text) {
             return new ArrayList<>(PyText.characters(text));
