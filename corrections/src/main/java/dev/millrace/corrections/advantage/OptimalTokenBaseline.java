@@ -30,8 +30,6 @@ import org.jspecify.annotations.Nullable;
  */
 public record OptimalTokenBaseline(boolean handleZeroTail, double importanceCap, Credit credit)
         implements TokenEstimator {
-    static final double EPSILON = 1e-8;
-
     public OptimalTokenBaseline {
         PathVariance.requireCap(importanceCap);
         Objects.requireNonNull(credit, "credit");
@@ -98,45 +96,16 @@ public record OptimalTokenBaseline(boolean handleZeroTail, double importanceCap,
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {
-            group(batch, members, path, advantages, tailByCount);
+            Tail tail = tailByCount ? Tail.byCount(batch, members) : null;
+            path.subtractBaselines(
+                    batch,
+                    members,
+                    false,
+                    (s, position, alive) -> members.length == 1
+                            || handleZeroTail && (tail == null ? alive == 1 : tail.contains(s, position)),
+                    advantages);
         }
-        float[] returns = new float[advantages.length];
-        for (int t = 0; t < returns.length; t++) {
-            returns[t] = (float) path.returns[t];
-        }
-        return new AdvantagesAndReturns(advantages, returns);
-    }
-
-    private void group(TokenBatch batch, int[] members, PathVariance path, float[] advantages, boolean tailByCount) {
-        int length = 0;
-        for (int s : members) {
-            length = Math.max(length, batch.length(s));
-        }
-        double[] weighted = new double[length];
-        double[] total = new double[length];
-        int[] alive = new int[length];
-        for (int s : members) {
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)) {
-                    int position = t - batch.start(s);
-                    weighted[position] += path.returns[t] * path.cumulative[t];
-                    total[position] += path.cumulative[t];
-                    alive[position]++;
-                }
-            }
-        }
-        Tail tail = tailByCount ? Tail.byCount(batch, members) : null;
-        for (int s : members) {
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)) {
-                    int position = t - batch.start(s);
-                    boolean free = members.length == 1
-                            || handleZeroTail && (tail == null ? alive[position] == 1 : tail.contains(s, position));
-                    double baseline = free ? 0.0 : weighted[position] / (total[position] + EPSILON);
-                    advantages[t] = (float) (path.returns[t] - baseline);
-                }
-            }
-        }
+        return new AdvantagesAndReturns(advantages, path.toGo());
     }
 
     /** The positions of the one longest trajectory beyond the second longest, by counts of trained tokens. */

@@ -15,6 +15,8 @@ import org.jspecify.annotations.Nullable;
  * squared; and the rewards to go.
  */
 final class PathVariance {
+    private static final double EPSILON = 1e-8;
+
     final double[] cumulative;
     final double[] returns;
 
@@ -77,6 +79,57 @@ final class PathVariance {
             for (int t = batch.end(s) - 1; t >= batch.start(s); t--) {
                 toGo += batch.isTrained(t) ? rewards[t] : 0.0;
                 returns[t] = toGo;
+            }
+        }
+    }
+
+    /** Rewards to go as the floats that an estimator returns. */
+    float[] toGo() {
+        float[] toGo = new float[returns.length];
+        for (int t = 0; t < toGo.length; t++) {
+            toGo[t] = (float) returns[t];
+        }
+        return toGo;
+    }
+
+    /** Whether a trained token's baseline is 0, given how many trajectories of its group are trained at its place. */
+    interface Free {
+        boolean of(int sequence, int place, int alive);
+    }
+
+    /**
+     * Sets the advantages of a group: the reward to go less its mean over the group at the same place, weighed by the variance.
+     *
+     * @param counted whether a token's place counts the trained tokens before it; else all tokens before it
+     */
+    void subtractBaselines(TokenBatch batch, int[] members, boolean counted, Free free, float[] advantages) {
+        int length = 0;
+        for (int s : members) {
+            length = Math.max(length, batch.length(s));
+        }
+        double[] weighted = new double[length];
+        double[] total = new double[length];
+        int[] alive = new int[length];
+        for (int s : members) {
+            int place = 0;
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    weighted[place] += returns[t] * cumulative[t];
+                    total[place] += cumulative[t];
+                    alive[place]++;
+                }
+                place += counted ? batch.trained(t) : 1;
+            }
+        }
+        for (int s : members) {
+            int place = 0;
+            for (int t = batch.start(s); t < batch.end(s); t++) {
+                if (batch.isTrained(t)) {
+                    double baseline =
+                            free.of(s, place, alive[place]) ? 0.0 : weighted[place] / (total[place] + EPSILON);
+                    advantages[t] = (float) (returns[t] - baseline);
+                }
+                place += counted ? batch.trained(t) : 1;
             }
         }
     }

@@ -3,6 +3,7 @@ package dev.millrace.corrections.advantage;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageInput;
+import java.util.Arrays;
 import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -66,46 +67,12 @@ public record TirOptimalTokenBaseline(boolean handleZeroTail, double importanceC
         PathVariance path = new PathVariance(batch, rewards, oldLogProbs, sumSquaredProbs, weights);
         float[] advantages = new float[batch.tokenCount()];
         for (int[] members : GroupMembers.of(batch)) {
-            group(batch, members, path, advantages);
+            long siblings = Arrays.stream(members)
+                    .filter(s -> batch.trainedTokens(s) > 0)
+                    .count();
+            path.subtractBaselines(
+                    batch, members, true, (s, k, alive) -> siblings == 1 || handleZeroTail && alive == 1, advantages);
         }
-        float[] returns = new float[advantages.length];
-        for (int t = 0; t < returns.length; t++) {
-            returns[t] = (float) path.returns[t];
-        }
-        return new AdvantagesAndReturns(advantages, returns);
-    }
-
-    private void group(TokenBatch batch, int[] members, PathVariance path, float[] advantages) {
-        int most = 0;
-        int siblings = 0;
-        for (int s : members) {
-            most = Math.max(most, batch.trainedTokens(s));
-            siblings += batch.trainedTokens(s) > 0 ? 1 : 0;
-        }
-        double[] weighted = new double[most];
-        double[] total = new double[most];
-        int[] alive = new int[most];
-        for (int s : members) {
-            int k = 0;
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)) {
-                    weighted[k] += path.returns[t] * path.cumulative[t];
-                    total[k] += path.cumulative[t];
-                    alive[k]++;
-                    k++;
-                }
-            }
-        }
-        for (int s : members) {
-            int k = 0;
-            for (int t = batch.start(s); t < batch.end(s); t++) {
-                if (batch.isTrained(t)) {
-                    boolean free = siblings == 1 || handleZeroTail && alive[k] == 1;
-                    double baseline = free ? 0.0 : weighted[k] / (total[k] + OptimalTokenBaseline.EPSILON);
-                    advantages[t] = (float) (path.returns[t] - baseline);
-                    k++;
-                }
-            }
-        }
+        return new AdvantagesAndReturns(advantages, path.toGo());
     }
 }
