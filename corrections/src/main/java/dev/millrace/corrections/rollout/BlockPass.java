@@ -12,8 +12,8 @@ import dev.millrace.corrections.ratio.TokenBlock;
 interface BlockPass {
 
     /** Takes in the next block of {@code sequence}; blocks of a sequence come in order. */
-    void block(TokenBlock block, int sequence);
+    default void block(TokenBlock block, int sequence) {}
 
     /** Called once after the last block of {@code sequence}, also if it had none. */
-    void endOfSequence(int sequence);
+    default void endOfSequence(int sequence) {}
 }

@@ -62,11 +62,6 @@ final class OffPolicyPass implements BlockPass {
         return difference;
     }
 
-    @Override
-    public void endOfSequence(int sequence) {
-        // every sum is complete with the last block
-    }
-
     /** Sum of the log ratios of a sequence, unbounded. */
     double logRatio(int sequence) {
         return logRatio[sequence];
@@ -81,8 +76,8 @@ final class OffPolicyPass implements BlockPass {
                 perSequence(semantics, s -> Math.exp(-target[s] / count(s, epsilon)))
                         .mean());
         metrics.put("training_log_ppl", logPpl.mean());
-        metrics.put("kl", (0.0 - total(logRatio)) / tokens); // not -0 on-policy
-        metrics.put("k3_kl", total(k3) / tokens);
+        metrics.put("kl", (0.0 - WeightPass.total(logRatio)) / tokens); // not -0 on-policy
+        metrics.put("k3_kl", WeightPass.total(k3) / tokens);
         metrics.put(
                 "rollout_ppl",
                 perSequence(semantics, s -> Math.exp(-sampler[s] / count(s, epsilon)))
@@ -102,7 +97,7 @@ final class OffPolicyPass implements BlockPass {
                 "ppl_ratio",
                 perSequence(semantics, s -> Math.exp(-logRatio[s] / count(s, epsilon)))
                         .mean());
-        metrics.put("chi2_token", total(ratioSquares) / tokens - 1.0);
+        metrics.put("chi2_token", WeightPass.total(ratioSquares) / tokens - 1.0);
         metrics.put(
                 "chi2_seq",
                 perSequence(semantics, s -> Math.exp(2.0 * LogRatio.bounded(logRatio[s])))
@@ -122,13 +117,5 @@ final class OffPolicyPass implements BlockPass {
             values[s] = value.applyAsDouble(s);
         }
         return new SequenceStatistics(batch, values, semantics.countsSequence(0));
-    }
-
-    private static double total(double[] perSequence) {
-        double sum = 0;
-        for (double value : perSequence) {
-            sum += value;
-        }
-        return sum;
     }
 }

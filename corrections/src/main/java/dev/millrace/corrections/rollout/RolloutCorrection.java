@@ -131,32 +131,27 @@ public final class RolloutCorrection {
         private void reportWeights(WeightPass pass, MetricMap metrics) {
             pass.report(config.semantics(), metrics);
             if (config.batchNormalize()) {
-                metrics.put("rollout_is_batch_norm_factor", BatchNormalization.normalize(pass, config.semantics()));
+                metrics.put("rollout_is_batch_norm_factor", normalize(pass, config.semantics()));
             }
         }
     }
 
-    /** Divides the weights of a batch by their mean, so that the loss keeps its scale regardless of the mismatch. */
-    static final class BatchNormalization {
-        private BatchNormalization() {}
-
-        /**
-         * Normalises in place.
-         *
-         * @return what was divided by: the mean over tokens, or over sequences for sequence weights; 1 if there is
-         *     nothing to divide by, see {@link Semantics}
-         */
-        static double normalize(WeightPass pass, Semantics semantics) {
-            double mean = pass.normalisationMean(semantics);
-            if (!(mean > semantics.leastNormalizingMean())) {
-                return 1.0;
-            }
-            float[] weights = pass.weights;
-            for (int t = 0; t < weights.length; t++) {
-                weights[t] = (float) (weights[t] / mean);
-            }
-            return mean;
+    /**
+     * Divides the weights of a batch by their mean, so that the loss keeps its scale regardless of the mismatch.
+     *
+     * @return what was divided by: the mean over tokens, or over sequences for sequence weights; 1 if there is
+     *     nothing to divide by, see {@link Semantics}
+     */
+    private static double normalize(WeightPass pass, Semantics semantics) {
+        double mean = pass.normalisationMean(semantics);
+        if (!(mean > semantics.leastNormalizingMean())) {
+            return 1.0;
         }
+        float[] weights = pass.weights;
+        for (int t = 0; t < weights.length; t++) {
+            weights[t] = (float) (weights[t] / mean);
+        }
+        return mean;
     }
 
     /**
@@ -311,11 +306,6 @@ public final class RolloutCorrection {
         }
 
         @Override
-        public void block(TokenBlock block, int sequence) {
-            // the weight is known when the sequence ends
-        }
-
-        @Override
         public void endOfSequence(int s) {
             int trained = batch.trainedTokens(s);
             logProduct[s] = offPolicy.logRatio(s);
@@ -414,11 +404,6 @@ public final class RolloutCorrection {
         }
 
         @Override
-        public void endOfSequence(int sequence) {
-            // the mask is cleared block by block
-        }
-
-        @Override
         void reportStatistic(Semantics semantics, String name, MetricMap metrics) {
             double tokens = batch.trainedTokens() + semantics.countEpsilon();
             metrics.put(name + "_mean", WeightPass.total(sum) / tokens);
@@ -504,11 +489,6 @@ public final class RolloutCorrection {
                         >> 63; // all ones if one is below 0
                 applied[i] = Double.longBitsToDouble(Double.doubleToRawLongBits(ratio[i]) & ~outside);
             }
-        }
-
-        @Override
-        public void endOfSequence(int sequence) {
-            // weights are written block by block
         }
 
         @Override
