@@ -21,12 +21,12 @@ public record EscalationBounds(
     public static final EscalationBounds DEFAULT = new EscalationBounds(2.0, 4.0, 0.10, 0.25, 0.3, 0.10);
 
     public EscalationBounds {
-        TreeBounds.requirePositive("weighChiSquare", weighChiSquare);
-        TreeBounds.requirePositive("systemsChiSquare", systemsChiSquare);
-        TreeBounds.requirePositive("weighRejected", weighRejected);
-        TreeBounds.requirePositive("systemsRejected", systemsRejected);
-        TreeBounds.requirePositive("systemsSampleSize", systemsSampleSize);
-        TreeBounds.requirePositive("bandLimit", bandLimit);
+        requirePositive("weighChiSquare", weighChiSquare);
+        requirePositive("systemsChiSquare", systemsChiSquare);
+        requirePositive("weighRejected", weighRejected);
+        requirePositive("systemsRejected", systemsRejected);
+        requirePositive("systemsSampleSize", systemsSampleSize);
+        requirePositive("bandLimit", bandLimit);
         if (weighChiSquare > systemsChiSquare || weighRejected > systemsRejected) {
             throw new IllegalArgumentException("weighing bounds must be below system bounds:"
                     + " weighChiSquare=" + weighChiSquare
@@ -56,5 +56,11 @@ public record EscalationBounds(
             return Rung.SYSTEMS;
         }
         return chiSquareToken > weighChiSquare || rejected >= weighRejected ? Rung.REJECT_AND_WEIGH : Rung.REJECT;
+    }
+
+    private static void requirePositive(String name, double bound) {
+        if (!(bound > 0 && bound < Double.POSITIVE_INFINITY)) {
+            throw new IllegalArgumentException(name + " must be positive and finite: " + bound);
+        }
     }
 }

@@ -37,17 +37,7 @@ public record TreeBounds(EngineBounds engines, DriftBounds drift, CourseBounds c
             double probabilitySpike,
             double otherTokensKl,
             double weightBias,
-            int leastTokens) {
-        public EngineBounds {
-            requirePositive("brokenCorrelation", brokenCorrelation);
-            requirePositive("significantDifference", significantDifference);
-            requirePositive("brokenPerplexity", brokenPerplexity);
-            requirePositive("probabilitySpike", probabilitySpike);
-            requirePositive("otherTokensKl", otherTokensKl);
-            requirePositive("weightBias", weightBias);
-            requirePositive("leastTokens", leastTokens);
-        }
-    }
+            int leastTokens) {}
 
     /**
      * When policies have drifted apart.
@@ -69,17 +59,7 @@ public record TreeBounds(EngineBounds engines, DriftBounds drift, CourseBounds c
             double moderateChiSquare,
             double severeChiSquare,
             double explodedChiSquare,
-            double lowSampleSize) {
-        public DriftBounds {
-            requirePositive("agreeingKl", agreeingKl);
-            requirePositive("driftingKl", driftingKl);
-            requirePositive("staleGrowth", staleGrowth);
-            requirePositive("moderateChiSquare", moderateChiSquare);
-            requirePositive("severeChiSquare", severeChiSquare);
-            requirePositive("explodedChiSquare", explodedChiSquare);
-            requirePositive("lowSampleSize", lowSampleSize);
-        }
-    }
+            double lowSampleSize) {}
 
     /**
      * When steps differ from those before.
@@ -90,19 +70,5 @@ public record TreeBounds(EngineBounds engines, DriftBounds drift, CourseBounds c
      * @param surge a mean length this many times the earlier one: 1.2
      * @param surgeSteps number of steps between the two mean lengths: 100
      */
-    public record CourseBounds(double noiseGrowth, double clipFraction, double rising, double surge, int surgeSteps) {
-        public CourseBounds {
-            requirePositive("noiseGrowth", noiseGrowth);
-            requirePositive("clipFraction", clipFraction);
-            requirePositive("rising", rising);
-            requirePositive("surge", surge);
-            requirePositive("surgeSteps", surgeSteps);
-        }
-    }
-
-    static void requirePositive(String name, double bound) {
-        if (!(bound > 0 && bound < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(name + " must be positive and finite: " + bound);
-        }
-    }
+    public record CourseBounds(double noiseGrowth, double clipFraction, double rising, double surge, int surgeSteps) {}
 }
