@@ -1,19 +1,7 @@
 package dev.millrace.corrections.objective;
 
 /** SAPO's gate as a function of one ratio: {@code −A (4/τ) σ(τ (r − 1))}. */
-final class SoftGate {
-    private final double tauPositive;
-    private final double tauNegative;
-
-    SoftGate(double tauPositive, double tauNegative) {
-        if (!(tauPositive > 0 && tauPositive < Double.POSITIVE_INFINITY)
-                || !(tauNegative > 0 && tauNegative < Double.POSITIVE_INFINITY)) {
-            throw new IllegalArgumentException(
-                    "temperatures must be positive and finite: positive=" + tauPositive + ", negative=" + tauNegative);
-        }
-        this.tauPositive = tauPositive;
-        this.tauNegative = tauNegative;
-    }
+record SoftGate(double tauPositive, double tauNegative) {
 
     /** Writes loss and d loss / d log ratio. */
     void apply(double ratio, double advantage, TokenTerm term) {
