@@ -200,6 +200,24 @@ public final class TokenBatch {
         }
     }
 
+    /**
+     * Refuses a vector without exactly one finite element per sequence.
+     *
+     * @param vector the caller's name, for messages
+     * @throws IllegalArgumentException naming both lengths, or the first offending sequence
+     */
+    public void requireFinitePerSequence(String vector, double[] values) {
+        if (values.length != sequenceCount()) {
+            throw new IllegalArgumentException(vector + ": one per sequence is needed: length=" + values.length
+                    + ", sequences=" + sequenceCount());
+        }
+        for (int s = 0; s < values.length; s++) {
+            if (!Double.isFinite(values[s])) {
+                throw new IllegalArgumentException(vector + " must be finite: sequence=" + s + ", value=" + values[s]);
+            }
+        }
+    }
+
     private static int[] copyOfChecked(int[] offsets, int tokens) {
         if (offsets.length == 0) {
             throw new IllegalArgumentException("offsets need sequences + 1 elements, the first of them 0: length=0");

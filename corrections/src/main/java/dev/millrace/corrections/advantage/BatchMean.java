@@ -13,10 +13,6 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record BatchMean() implements OutcomeAdvantage {
 
-    public static BatchMean defaults() {
-        return new BatchMean();
-    }
-
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.BATCH;
@@ -24,7 +20,7 @@ public record BatchMean() implements OutcomeAdvantage {
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         double sum = 0;
         for (double reward : rewards) {
             sum += reward;

@@ -132,7 +132,7 @@ public record Gdpo(Map<String, String> components) implements AdvantageEstimator
         }
         double[] sum = new double[batch.sequenceCount()];
         for (int k = 0; k < components.length; k++) {
-            SequenceRewards.requireFinite(batch, "reward component " + k, components[k]);
+            batch.requireFinitePerSequence("reward component " + k, components[k]);
             double[] normalised = new Grpo(true).perSequence(batch, components[k]);
             for (int s = 0; s < sum.length; s++) {
                 sum[s] += weights[k] * normalised[s];

@@ -27,7 +27,7 @@ public record Gpg(double normalisation) implements OutcomeAdvantage {
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         GroupMoments moments = GroupMoments.of(batch, rewards);
         int withSignal = 0;
         for (double reward : rewards) {

@@ -23,7 +23,7 @@ public record Grpo(boolean divideByStd) implements OutcomeAdvantage {
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         GroupMoments moments = GroupMoments.of(batch, rewards);
         double[] advantages = new double[rewards.length];
         for (int s = 0; s < rewards.length; s++) {

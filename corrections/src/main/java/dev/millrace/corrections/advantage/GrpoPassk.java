@@ -28,7 +28,7 @@ public record GrpoPassk(boolean divideByStd) implements OutcomeAdvantage {
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         GroupMoments moments = GroupMoments.of(batch, rewards);
         int[] best = new int[batch.groupCount()];
         Arrays.fill(best, -1);

@@ -13,13 +13,9 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record MaxRl() implements OutcomeAdvantage {
 
-    public static MaxRl defaults() {
-        return new MaxRl();
-    }
-
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         GroupMoments moments = GroupMoments.of(batch, rewards);
         double[] advantages = new double[rewards.length];
         for (int s = 0; s < rewards.length; s++) {

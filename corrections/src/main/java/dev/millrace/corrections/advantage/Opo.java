@@ -14,13 +14,9 @@ import dev.millrace.corrections.TokenBatch;
  */
 public record Opo() implements OutcomeAdvantage {
 
-    public static Opo defaults() {
-        return new Opo();
-    }
-
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         double[] weighted = new double[batch.groupCount()];
         long[] tokens = new long[batch.groupCount()];
         int[] sizes = new int[batch.groupCount()];

@@ -42,7 +42,7 @@ public record PassAtKAdvantage(int k, boolean divideByStd) implements OutcomeAdv
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         double[] advantages = new double[rewards.length];
         int[][] groups = GroupMembers.of(batch);
         for (int g = 0; g < groups.length; g++) {

@@ -15,10 +15,6 @@ import dev.millrace.corrections.stage.StageOutcome;
  */
 public record ReinforcePlusPlusBaseline() implements OutcomeAdvantage {
 
-    public static ReinforcePlusPlusBaseline defaults() {
-        return new ReinforcePlusPlusBaseline();
-    }
-
     /** A batch of fewer than two trained tokens has no variance, and teaches nothing. */
     @Override
     public StageOutcome apply(StageBatch batch) {

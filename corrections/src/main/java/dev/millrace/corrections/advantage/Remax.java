@@ -62,7 +62,7 @@ public record Remax(Credit credit) implements TokenEstimator {
     private static AdvantagesAndReturns compute(
             TokenBatch batch, float[] rewards, double[] baselines, boolean fillsContext) {
         batch.requireFinite("rewards", rewards);
-        SequenceRewards.requireFinite(batch, "reward baselines", baselines);
+        batch.requireFinitePerSequence("reward baselines", baselines);
         float[] advantages = new float[batch.tokenCount()];
         float[] returns = new float[batch.tokenCount()];
         for (int s = 0; s < batch.sequenceCount(); s++) {

@@ -30,7 +30,7 @@ public record SoftMaximum(double beta) implements OutcomeAdvantage {
 
     @Override
     public double[] perSequence(TokenBatch batch, double[] rewards) {
-        SequenceRewards.requireFinite(batch, "rewards", rewards);
+        batch.requireFinitePerSequence("rewards", rewards);
         double[] largest = new double[batch.groupCount()];
         Arrays.fill(largest, Double.NEGATIVE_INFINITY);
         for (int s = 0; s < rewards.length; s++) {

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.advantage;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.stage.AdvantageEstimator;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageOutcome;
@@ -14,11 +13,6 @@ interface TokenEstimator extends AdvantageEstimator {
     /** Returns the least number of trained tokens; with fewer all advantages are 0. */
     default int leastTokens() {
         return 1;
-    }
-
-    @Override
-    default CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -51,7 +51,7 @@ public interface TrackedBaseline extends AdvantageEstimator {
     @Override
     default StageOutcome apply(StageBatch batch) {
         StageFacts facts = batch.facts();
-        SequenceRewards.requireFinite(facts.tokens(), "rewards", batch.rewards());
+        facts.tokens().requireFinitePerSequence("rewards", batch.rewards());
         double[] baselines =
                 facts.baselines().stream().mapToDouble(TrackedValue::value).toArray();
         double[] advantages = advantages(batch.rewards(), baselines);

@@ -80,7 +80,7 @@ public final class NamedAlgorithms {
     static {
         put(DEFAULT);
         Algorithm plain = DEFAULT.with(a -> a.masks().ess(UNDAMPED));
-        put(plain.with(a -> a.variant("none").weights(None.defaults())));
+        put(plain.with(a -> a.variant("none").weights(new None())));
         put(plain.with(a -> a.variant("token_tis")));
         put(plain.with(a -> a.variant("sequence_tis").weights(Sequence.defaults())));
         put(plain.with(a -> a.variant("icepop").weights(new Token("0.5_5.0", false))));
@@ -98,7 +98,7 @@ public final class NamedAlgorithms {
                 a.variant("decoupled_ppo").objective(DecoupledPpo.defaults()).weights(new Token("1e-9_5.0", false))));
         put(clipped.with(a -> a.variant("m2po")
                 .objective(new M2poSurrogate(Anchor.BEHAVIOR))
-                .weights(None.defaults())
+                .weights(new None())
                 .masks(M2po.defaults())));
         put(plain.with(a -> a.variant("vcpo")
                 .advantage(Opob.defaults())
@@ -109,18 +109,18 @@ public final class NamedAlgorithms {
         put(clipped.with(a -> a.variant("cispo").objective(Cispo.defaults())));
         put(clipped.with(a -> a.variant("sapo").objective(Sapo.defaults())));
         // the paper's trust region is around the policy that sampled: around a recomputed one its runs collapse
-        Algorithm masked = clipped.with(a -> a.weights(None.defaults()));
+        Algorithm masked = clipped.with(a -> a.weights(new None()));
         put(masked.with(
                 a -> a.variant("dppo_tv").objective(new DppoTv(Anchor.BEHAVIOR, 0.2, 0.2, DppoTv.DEFAULT_TRUNCATION))));
         put(masked.with(a ->
                 a.variant("dppo_kl").objective(new DppoKl(Anchor.BEHAVIOR, 0.05, 0.05, DppoTv.DEFAULT_TRUNCATION))));
-        put(plain.with(a -> a.variant("topr").objective(new Topr()).weights(None.defaults())));
-        put(plain.with(a -> a.variant("aspo").objective(Aspo.defaults()).weights(None.defaults())));
-        put(plain.with(a -> a.variant("dispo").objective(Dispo.defaults()).weights(None.defaults())));
+        put(plain.with(a -> a.variant("topr").objective(new Topr()).weights(new None())));
+        put(plain.with(a -> a.variant("aspo").objective(Aspo.defaults()).weights(new None())));
+        put(plain.with(a -> a.variant("dispo").objective(Dispo.defaults()).weights(new None())));
         put(plain.with(a -> a.variant("oapl")
                 .objective(Oapl.defaults())
                 .advantage(new SoftMaximum(Oapl.defaults().beta()))
-                .weights(None.defaults())));
+                .weights(new None())));
         for (Preset preset : Preset.values()) {
             put(PresetText.of(preset.label()).orElseThrow().over(plain).with(a -> a.variant(preset.label())));
         }
@@ -246,7 +246,7 @@ public final class NamedAlgorithms {
 
         private Algorithm bypassing(Algorithm base) {
             return base.with(changes -> changes.mode(Mode.BYPASS)
-                    .weights(None.defaults())
+                    .weights(new None())
                     .rejection(Rejection.defaults())
                     .masks()
                     .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0))
@@ -268,7 +268,7 @@ public final class NamedAlgorithms {
 
         private WeightStage weights() {
             if (settings.rolloutIs() == null) {
-                return None.defaults();
+                return new None();
             }
             return settings.rolloutIs().equals("token")
                     ? new Token(text(settings.rolloutIsThreshold()), settings.rolloutIsBatchNormalize())

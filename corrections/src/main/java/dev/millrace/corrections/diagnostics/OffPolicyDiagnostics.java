@@ -74,7 +74,8 @@ public final class OffPolicyDiagnostics {
         SortedMap<Long, GapSums> byLag = new TreeMap<>();
         for (int s = 0; s < batch.sequenceCount(); s++) {
             for (VersionSpan span : versions.spans(s)) {
-                GapSums ofLag = byLag.computeIfAbsent(lag(s, span, currentVersion), lag -> new GapSums());
+                GapSums ofLag =
+                        byLag.computeIfAbsent(BatchVersions.staleness(s, span, currentVersion), lag -> new GapSums());
                 int end = batch.start(s) + span.end();
                 for (int t = batch.start(s) + span.start(); t < end; t += TokenBlock.CAPACITY) {
                     if (block.load(batch, ratio, s, t, Math.min(t + TokenBlock.CAPACITY, end))) {
@@ -89,13 +90,5 @@ public final class OffPolicyDiagnostics {
         SortedMap<Long, PolicyGap> gaps = new TreeMap<>();
         byLag.forEach((lag, sums) -> gaps.put(lag, sums.gap()));
         return new OffPolicyReport(all.gap(), gaps);
-    }
-
-    private static long lag(int sequence, VersionSpan span, long currentVersion) {
-        if (span.version() > currentVersion) {
-            throw new IllegalArgumentException("a token cannot be newer than the current version: sequence=" + sequence
-                    + ", span=" + span + ", currentVersion=" + currentVersion);
-        }
-        return currentVersion - span.version();
     }
 }

@@ -4,14 +4,11 @@ import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Map;
-import java.util.Set;
 
 /**
  * Drops a whole batch that is too far from the current policy: its mean k3 of proximal against behavior over
@@ -24,7 +21,7 @@ import java.util.Set;
  *
  * @param maxMeanK3 largest mean in nats, positive, finite
  */
-public record BatchDivergenceFilter(double maxMeanK3) implements MaskStage {
+public record BatchDivergenceFilter(double maxMeanK3) implements RatioMask {
     public BatchDivergenceFilter {
         if (!(maxMeanK3 > 0 && maxMeanK3 < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("max_mean_k3 must be positive and finite: " + maxMeanK3);
@@ -44,11 +41,6 @@ public record BatchDivergenceFilter(double maxMeanK3) implements MaskStage {
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.BATCH;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     @Override

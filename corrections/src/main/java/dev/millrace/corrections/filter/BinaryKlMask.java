@@ -4,15 +4,12 @@ import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 
 /**
  * FlashREINFORCE's mask: a sequence is kept if the mean over its tokens of the binary KL of the sampled token,
@@ -27,7 +24,7 @@ import java.util.Set;
  *
  * @param threshold largest mean in nats, positive, finite
  */
-public record BinaryKlMask(double threshold) implements MaskStage {
+public record BinaryKlMask(double threshold) implements RatioMask {
     private static final double LEAST = 1e-8;
 
     public BinaryKlMask {
@@ -49,11 +46,6 @@ public record BinaryKlMask(double threshold) implements MaskStage {
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     @Override

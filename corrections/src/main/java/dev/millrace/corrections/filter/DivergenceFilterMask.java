@@ -8,15 +8,12 @@ import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.rollout.RejectionAggregation;
 import dev.millrace.corrections.rollout.ThresholdText;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Map;
 import java.util.OptionalDouble;
-import java.util.Set;
 
 /**
  * AReaL's rejection as a mask: tokens or sequences whose divergence of proximal from behavior leaves its bounds, see
@@ -30,7 +27,7 @@ import java.util.Set;
  * @param threshold {@code upper}, or {@code lower_upper}
  */
 public record DivergenceFilterMask(Metric metric, RejectionAggregation aggregation, String threshold)
-        implements MaskStage {
+        implements RatioMask {
     public DivergenceFilterMask {
         filter(metric, aggregation, threshold);
     }
@@ -57,11 +54,6 @@ public record DivergenceFilterMask(Metric metric, RejectionAggregation aggregati
     @Override
     public CorrectionUnit unit() {
         return aggregation == RejectionAggregation.TOKEN ? CorrectionUnit.TOKEN : CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     @Override

@@ -1,15 +1,11 @@
 package dev.millrace.corrections.filter;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
-import java.util.Set;
 
 /**
  * Double-sided importance sampling's mask: a token of
@@ -23,7 +19,7 @@ import java.util.Set;
  * @param clipRatioLow lowest ratio is 1 less this, in (0, 1)
  * @param clipRatioHigh highest ratio is 1 plus this, positive, finite
  */
-public record DoubleSidedMask(double clipRatioLow, double clipRatioHigh) implements MaskStage {
+public record DoubleSidedMask(double clipRatioLow, double clipRatioHigh) implements RatioMask {
     public DoubleSidedMask {
         if (!(clipRatioLow > 0 && clipRatioLow < 1)) {
             throw new IllegalArgumentException("clip_ratio_low must be in (0, 1): " + clipRatioLow);
@@ -41,16 +37,6 @@ public record DoubleSidedMask(double clipRatioLow, double clipRatioHigh) impleme
     @Override
     public String name() {
         return "dis";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     @Override

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.filter;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.MaskStage;
@@ -48,11 +47,6 @@ public record ForcedTokenMask(double forcedAbove) implements MaskStage {
     @Override
     public String name() {
         return "forced_token";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

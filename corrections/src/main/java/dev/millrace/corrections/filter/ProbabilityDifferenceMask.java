@@ -1,15 +1,11 @@
 package dev.millrace.corrections.filter;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
-import java.util.Set;
 
 /**
  * IPO's mask: a token is dropped if the policies' probabilities of it differ by more than {@code epsilon},
@@ -24,7 +20,7 @@ import java.util.Set;
  *
  * @param epsilon largest difference, in (0, 1)
  */
-public record ProbabilityDifferenceMask(double epsilon) implements MaskStage {
+public record ProbabilityDifferenceMask(double epsilon) implements RatioMask {
     public ProbabilityDifferenceMask {
         if (!(epsilon > 0 && epsilon < 1)) {
             throw new IllegalArgumentException("epsilon must be in (0, 1): " + epsilon);
@@ -39,16 +35,6 @@ public record ProbabilityDifferenceMask(double epsilon) implements MaskStage {
     @Override
     public String name() {
         return "ipo";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     @Override

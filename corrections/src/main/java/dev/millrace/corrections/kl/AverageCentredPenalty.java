@@ -1,6 +1,5 @@
 package dev.millrace.corrections.kl;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.StageBatch;
@@ -44,11 +43,6 @@ public record AverageCentredPenalty(double coefficient, double discount) impleme
     @Override
     public String name() {
         return "kl_centred";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -1,17 +1,13 @@
 package dev.millrace.corrections.m2po;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Map;
-import java.util.Set;
 
 /**
  * Applies {@link SecondMomentMask} to the remaining tokens of a batch, proximal against behavior.
@@ -21,7 +17,7 @@ import java.util.Set;
  * @param threshold largest mean squared log ratio; finite, at least 0
  * @param harmfulOnly count and mask only tokens that move the policy further away
  */
-public record M2po(double threshold, boolean harmfulOnly) implements MaskStage {
+public record M2po(double threshold, boolean harmfulOnly) implements RatioMask {
     public M2po {
         if (!(threshold >= 0.0 && threshold < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("threshold must be finite and at least 0: " + threshold);
@@ -31,16 +27,6 @@ public record M2po(double threshold, boolean harmfulOnly) implements MaskStage {
     /** At the authors' 0.04, harmful tokens only. */
     public static M2po defaults() {
         return new M2po(0.04, true);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     /** The second moments before and after are over the candidates, and absent where there is none. */

@@ -19,10 +19,6 @@ import java.util.Set;
  */
 public record SecondMomentFigure() implements Stage {
 
-    public static SecondMomentFigure defaults() {
-        return new SecondMomentFigure();
-    }
-
     @Override
     public String name() {
         return "second_moment";

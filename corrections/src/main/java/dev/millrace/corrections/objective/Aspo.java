@@ -2,7 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /**
@@ -24,7 +23,7 @@ import dev.millrace.corrections.ratio.LogRatio;
  * @param clipRatioHigh clip range above 1
  * @param cap largest weight
  */
-public record Aspo(double clipRatioLow, double clipRatioHigh, double cap) implements Objective {
+public record Aspo(double clipRatioLow, double clipRatioHigh, double cap) implements BehaviorObjective {
     public Aspo {
         if (!(clipRatioLow > 0 && clipRatioLow < 1)) {
             throw new IllegalArgumentException("clip_ratio_low must be above 0 and below 1: " + clipRatioLow);
@@ -37,16 +36,6 @@ public record Aspo(double clipRatioLow, double clipRatioHigh, double cap) implem
 
     public static Aspo defaults() {
         return new Aspo(0.2, 0.2, 3);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

@@ -3,7 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.aboveOne;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.rollout.RolloutCorrectionConfig;
 import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
 
@@ -21,7 +20,7 @@ import dev.millrace.corrections.rollout.RolloutCorrectionSettings;
  */
 public record BypassPpoClip(
         double clipRatioLow, double clipRatioHigh, double clipRatioC, String rolloutRs, String rolloutRsThreshold)
-        implements Objective {
+        implements BehaviorObjective {
     public BypassPpoClip {
         atLeastZero("clip_ratio_low", clipRatioLow);
         atLeastZero("clip_ratio_high", clipRatioHigh);
@@ -31,16 +30,6 @@ public record BypassPpoClip(
 
     public static BypassPpoClip defaults() {
         return new BypassPpoClip(0.2, 0.2, PpoClip.DEFAULT_CLIP_RATIO_C, "", "");
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

@@ -24,7 +24,7 @@ public record BypassReinforce(
         boolean rolloutIsBatchNormalize,
         String rolloutRs,
         String rolloutRsThreshold)
-        implements Objective {
+        implements BehaviorObjective {
     public BypassReinforce {
         correction(rolloutIs, rolloutIsThreshold, rolloutIsBatchNormalize, rolloutRs, rolloutRsThreshold);
     }
@@ -38,11 +38,6 @@ public record BypassReinforce(
         return correction().weights().map(WeightRule::level).orElse(WeightRule.Level.TOKEN) == WeightRule.Level.SEQUENCE
                 ? CorrectionUnit.SEQUENCE
                 : CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * CISPO: the ratio is clipped as a weight, not as an objective: per token
  * {@code ℓ = −sg[clip(r, 1−ε_low, 1+ε_high)] A log π}.
@@ -29,23 +27,16 @@ public record Cispo(Anchor anchor, double clipRatioLow, double clipRatioHigh) im
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        ClipRange range = new ClipRange(clipRatioLow, clipRatioHigh);
-        TokenRule rule = (current, anchored, advantage, term) -> token(range, current, anchored, advantage, term);
         return new TokenwiseLoss(input, facts.coefficients(input.batch()))
-                .apply(rule, input.requireProximal("CISPO"))
+                .apply(this::token, input.requireProximal("CISPO"))
                 .withClipMetrics();
     }
 
-    private static void token(ClipRange range, double current, double proximal, double advantage, TokenTerm term) {
+    private void token(double current, double proximal, double advantage, TokenTerm term) {
         term.logRatio = BoundedLogRatio.of(current, proximal);
         double ratio = Math.exp(term.logRatio);
-        double weight = range.clip(ratio);
+        double weight = Math.max(1 - clipRatioLow, Math.min(1 + clipRatioHigh, ratio));
         term.loss = -weight * advantage * current;
         term.derivative = -weight * advantage;
         term.clipped = weight != ratio;

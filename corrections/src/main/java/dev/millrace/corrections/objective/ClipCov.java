@@ -3,7 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.inUnit;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.BitSet;
 import java.util.SplittableRandom;
@@ -57,11 +56,6 @@ public record ClipCov(
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
     public boolean isPolicyGradientAtAnchor() {
         return false;
     }
@@ -69,9 +63,8 @@ public record ClipCov(
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("Clip-Cov");
-        ClipRange range = new ClipRange(clipRatioLow, clipRatioHigh);
-        ClippedSurrogate surrogate = new ClippedSurrogate(range, Double.POSITIVE_INFINITY);
-        BitSet silenced = silenced(input, proximal, range, facts.optimizerSteps());
+        ClippedSurrogate surrogate = new ClippedSurrogate(clipRatioLow, clipRatioHigh);
+        BitSet silenced = silenced(input, proximal, surrogate, facts.optimizerSteps());
         TokenRule rule = (current, anchor, advantage, term) -> {
             term.logRatio = current - anchor;
             term.clipped = silenced.get(term.token);
@@ -86,7 +79,7 @@ public record ClipCov(
                 .withClippedFraction();
     }
 
-    private BitSet silenced(ObjectiveInput input, float[] proximal, ClipRange range, long seed) {
+    private BitSet silenced(ObjectiveInput input, float[] proximal, ClippedSurrogate surrogate, long seed) {
         TokenBatch batch = input.batch();
         TokenCovariance covariance = new TokenCovariance(input);
         long places = Math.max(1, (long) (clipCovRatio * batch.trainedTokens()));
@@ -94,7 +87,7 @@ public record ClipCov(
         SplittableRandom random = new SplittableRandom(seed);
         int candidates = 0;
         for (int t = 0; t < batch.tokenCount(); t++) {
-            if (batch.isTrained(t) && isCandidate(input, proximal, range, covariance, t)) {
+            if (batch.isTrained(t) && isCandidate(input, proximal, surrogate, covariance, t)) {
                 // a reservoir: after n candidates each has had the same chance of a place
                 int place = candidates < drawn.length ? candidates : random.nextInt(candidates + 1);
                 if (place < drawn.length) {
@@ -111,10 +104,10 @@ public record ClipCov(
     }
 
     private boolean isCandidate(
-            ObjectiveInput input, float[] proximal, ClipRange range, TokenCovariance covariance, int t) {
+            ObjectiveInput input, float[] proximal, ClippedSurrogate surrogate, TokenCovariance covariance, int t) {
         double ratio = Math.exp((double) input.current()[t] - proximal[t]);
         double advantage = input.advantages()[t];
-        boolean clippedByPpo = -advantage * range.clip(ratio) > -advantage * ratio;
+        boolean clippedByPpo = -advantage * surrogate.clip(ratio) > -advantage * ratio;
         double c = covariance.of(t);
         return !clippedByPpo && c > clipCovLb && c < clipCovUb;
     }

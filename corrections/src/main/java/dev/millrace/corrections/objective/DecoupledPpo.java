@@ -3,8 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.aboveOne;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * Decoupled PPO: the clipped surrogate around the proximal policy, under importance weights of how far that one is from
  * the policy that sampled: {@code ℓ = sg[w(proximal / behavior)] · clip surrogate(exp(current − proximal), A)}.
@@ -29,11 +27,6 @@ public record DecoupledPpo(double clipRatioLow, double clipRatioHigh, double cli
 
     public static DecoupledPpo defaults() {
         return new DecoupledPpo(0.2, 0.2, PpoClip.DEFAULT_CLIP_RATIO_C);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -2,7 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.aroundOne;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 
 /**
@@ -25,7 +24,7 @@ import dev.millrace.corrections.ratio.LogRatio;
  * @param incorrectUpper largest weight for a negative advantage
  */
 public record Dispo(double correctLower, double correctUpper, double incorrectLower, double incorrectUpper)
-        implements Objective {
+        implements BehaviorObjective {
     public Dispo {
         aroundOne("correct_lower", correctLower, "correct_upper", correctUpper);
         aroundOne("incorrect_lower", incorrectLower, "incorrect_upper", incorrectUpper);
@@ -33,16 +32,6 @@ public record Dispo(double correctLower, double correctUpper, double incorrectLo
 
     public static Dispo defaults() {
         return new Dispo(0.8, 5, 0.8, 1.2);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

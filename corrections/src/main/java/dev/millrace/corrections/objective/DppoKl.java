@@ -3,8 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * DPPO with a Kullback-Leibler trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}.
  * {@code M = 0} once {@code KL = p log(p/π) + (1−p) log((1−p)/(1−π))}, the two-outcome divergence with {@code p = π_prox},
@@ -35,11 +33,6 @@ public record DppoKl(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         return new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(this::token, input.requireProximal("DPPO-KL"))
@@ -54,6 +47,6 @@ public record DppoKl(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
         boolean inside = advantage > 0
                 ? divergence <= clipRatioHigh || probability <= before
                 : divergence <= clipRatioLow || probability >= before;
-        DivergenceGate.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
+        DppoTv.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
     }
 }

@@ -3,8 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * DPPO with a total-variation trust region. Per token {@code ℓ = −A · sg[min(r, c)] · sg[M] · log π}. {@code M = 1}
  * while the probability has not moved too far in the direction the advantage pushes:
@@ -38,11 +36,6 @@ public record DppoTv(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         return new TokenwiseLoss(input, facts.coefficients(input.batch()))
                 .apply(this::token, input.requireProximal("DPPO-TV"))
@@ -52,6 +45,18 @@ public record DppoTv(Anchor anchor, double clipRatioLow, double clipRatioHigh, d
     private void token(double current, double proximal, double advantage, TokenTerm term) {
         double rise = Math.exp(current) - Math.exp(proximal);
         boolean inside = advantage > 0 ? rise <= clipRatioHigh : rise >= -clipRatioLow;
-        DivergenceGate.maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
+        maskedPolicyGradient(current, proximal, advantage, inside, clipRatioC, term);
+    }
+
+    /** What the two trust regions of DPPO share: the masked gradient they end in. */
+    static void maskedPolicyGradient(
+            double current, double proximal, double advantage, boolean inside, double truncation, TokenTerm term) {
+        term.logRatio = BoundedLogRatio.of(current, proximal);
+        double ratio = Math.exp(term.logRatio);
+        double weight = inside ? Math.min(ratio, truncation) : 0.0;
+        term.loss = -advantage * weight * current;
+        term.derivative = -advantage * weight;
+        term.clipped = !inside;
+        term.lowerClipped = inside && ratio > truncation;
     }
 }

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * DRO: the policy gradient with a quadratic leash, per token {@code ℓ = −(A log π − (β/2) (log π − log π_prox)²)}.
  *
@@ -24,11 +22,6 @@ public record Dro(Anchor anchor, double beta) implements Objective {
 
     public static Dro defaults() {
         return new Dro(Anchor.PROXIMAL, 0.1);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -2,7 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -29,7 +28,7 @@ import java.util.Map;
  * @param clipRatioLow lower clip: log ratio {@code -clip_ratio_low}
  * @param clipRatioHigh upper clip: log ratio {@code clip_ratio_high}
  */
-public record Gmpo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+public record Gmpo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements SequenceObjective {
     public Gmpo {
         atLeastZero("clip_ratio_low", clipRatioLow);
         atLeastZero("clip_ratio_high", clipRatioHigh);
@@ -37,16 +36,6 @@ public record Gmpo(Anchor anchor, double clipRatioLow, double clipRatioHigh) imp
 
     public static Gmpo defaults() {
         return new Gmpo(Anchor.PROXIMAL, 0.4, 0.4);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
     }
 
     @Override

@@ -3,8 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.aboveOne;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * GSPO: PPO's clipped surrogate of the sequence's ratio, {@code ℓ = max(−A s, −A clip(s))} with the geometric mean
  * {@code s = exp(mean_t(current_t − anchor_t))}.
@@ -24,7 +22,8 @@ import dev.millrace.corrections.CorrectionUnit;
  * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
  * @param clipRatioC largest ratio at a negative advantage, above 1
  */
-public record Gspo(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC) implements Objective {
+public record Gspo(Anchor anchor, double clipRatioLow, double clipRatioHigh, double clipRatioC)
+        implements SequenceObjective {
     public Gspo {
         atLeastZero("clip_ratio_low", clipRatioLow);
         atLeastZero("clip_ratio_high", clipRatioHigh);
@@ -36,18 +35,8 @@ public record Gspo(Anchor anchor, double clipRatioLow, double clipRatioHigh, dou
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        ClippedSurrogate surrogate = new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), clipRatioC);
+        ClippedSurrogate surrogate = new ClippedSurrogate(clipRatioLow, clipRatioHigh, clipRatioC);
         return new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (x, advantage, term) -> surrogate.apply(Math.exp(x), advantage, term),

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * GSPO-token: the sequence's ratio with the token's gradient, {@code ℓ_t = max(−A_t s_t, −A_t clip(s_t))} with
  * {@code s_t = sg[s] π_t / sg[π_t]}. In value a token's ratio is the sequence's geometric mean
@@ -20,7 +18,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}
  * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
  */
-public record GspoToken(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+public record GspoToken(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements SequenceObjective {
     private static final double LOG_RATIO_BOUND = 10.0;
 
     public GspoToken {
@@ -33,23 +31,12 @@ public record GspoToken(Anchor anchor, double clipRatioLow, double clipRatioHigh
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         float[] proximal = input.requireProximal("GSPO-token");
-        ClippedSurrogate surrogate =
-                new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), Double.POSITIVE_INFINITY);
+        ClippedSurrogate surrogate = new ClippedSurrogate(clipRatioLow, clipRatioHigh);
         SequenceMeans means = SequenceMeans.of(input, proximal);
         TokenRule rule = (current, anchored, advantage, term) -> {
-            double x = means.logRatio(term.sequence);
+            double x = means.logRatios()[term.sequence];
             surrogate.apply(Math.exp(Math.min(x, LOG_RATIO_BOUND)), advantage, term);
             term.derivative *= x <= LOG_RATIO_BOUND ? 1.0 : 0.0;
             term.logRatio = current - anchored;

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * IPO: the surrogate of the ratio current / behavior on the tokens whose probability has not moved by more than
  * {@code ε}, {@code ℓ = sg[|π − μ| ≤ ε] · (−A r + β (log r)²)}; the others are dropped, regardless of their direction
@@ -20,7 +18,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * @param epsilon largest change of a kept token's probability, above 0, at most 1
  * @param beta weight of a kept token's squared log ratio
  */
-public record Ipo(double epsilon, double beta) implements Objective {
+public record Ipo(double epsilon, double beta) implements BehaviorObjective {
     public Ipo {
         Bounds.inUnit("epsilon", epsilon);
         atLeastZero("beta", beta);
@@ -29,16 +27,6 @@ public record Ipo(double epsilon, double beta) implements Objective {
     /** The source's: 0.3, and no penalty. */
     public static Ipo defaults() {
         return new Ipo(0.3, 0);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

@@ -3,7 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.inUnit;
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -37,11 +36,6 @@ public record KlCov(Anchor anchor, double klCovRatio, double ppoKlCoef) implemen
 
     public static KlCov defaults() {
         return new KlCov(Anchor.PROXIMAL, DEFAULT_SHARE, DEFAULT_PENALTY);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

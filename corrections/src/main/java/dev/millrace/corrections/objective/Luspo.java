@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * LUSPO: {@link Gspo}'s objective times the sequence's length, {@code ℓ = n · max(−A s, −A clip(s))} with the geometric
  * mean {@code s = exp(mean_t(current_t − anchor_t))} over its n trained tokens.
@@ -19,7 +17,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * @param clipRatioLow lower clip: sequence ratio {@code 1 - clip_ratio_low}
  * @param clipRatioHigh upper clip: ratio {@code 1 + clip_ratio_high}
  */
-public record Luspo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements Objective {
+public record Luspo(Anchor anchor, double clipRatioLow, double clipRatioHigh) implements SequenceObjective {
     public Luspo {
         atLeastZero("clip_ratio_low", clipRatioLow);
         atLeastZero("clip_ratio_high", clipRatioHigh);
@@ -31,24 +29,13 @@ public record Luspo(Anchor anchor, double clipRatioLow, double clipRatioHigh) im
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
-    }
-
-    @Override
     public boolean isPolicyGradientAtAnchor() {
         return false;
     }
 
     @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        ClippedSurrogate surrogate =
-                new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), Double.POSITIVE_INFINITY);
+        ClippedSurrogate surrogate = new ClippedSurrogate(clipRatioLow, clipRatioHigh);
         return new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (x, advantage, term) -> {

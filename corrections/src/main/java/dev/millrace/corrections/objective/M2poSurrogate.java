@@ -1,7 +1,5 @@
 package dev.millrace.corrections.objective;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * The unclipped surrogate that M2PO optimises: {@code ℓ = −M_t r_t A_t}, {@code r = exp(current − proximal)}, with the
  * second-moment mask {@code M} in the batch's mask.
@@ -23,11 +21,6 @@ public record M2poSurrogate(Anchor anchor) implements Objective {
     @Override
     public String name() {
         return "m2po";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * OAPL: regression of the policy's log ratio onto the optimal advantage, per sequence
  * {@code ℓ = (β Σ_t (current_t − behavior_t) − A*)²}.
@@ -21,28 +19,13 @@ import dev.millrace.corrections.CorrectionUnit;
  *
  * @param beta strength of regularisation towards the behavior policy
  */
-public record Oapl(double beta) implements Objective {
+public record Oapl(double beta) implements BehaviorObjective, SequenceObjective {
     public Oapl {
         positive("beta", beta);
     }
 
     public static Oapl defaults() {
         return new Oapl(0.1);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
     }
 
     @Override

@@ -20,7 +20,9 @@ public interface Objective {
     }
 
     /** On what the objective's own ratio acts; importance weights in the input have a unit of their own. */
-    CorrectionUnit unit();
+    default CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
 
     /** The policy that the objective's ratio is taken to; its log-probs are the input's proximal ones. */
     default Anchor anchor() {

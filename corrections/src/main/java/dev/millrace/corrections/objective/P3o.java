@@ -1,6 +1,5 @@
 package dev.millrace.corrections.objective;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -27,11 +26,6 @@ public record P3o(Anchor anchor) implements Objective {
     /** Around the policy that sampled. */
     public static P3o defaults() {
         return new P3o(Anchor.BEHAVIOR);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -3,8 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.aboveOne;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * PPO's clipped surrogate with the dual clip: per token {@code ℓ = max(−A r, −A clip(r, 1−ε_low, 1+ε_high))}, and
  * {@code ℓ = min(ℓ, −A c)} where {@code A < 0}; {@code r = exp(current − anchor)}. verl: vanilla.
@@ -41,13 +39,8 @@ public record PpoClip(Anchor anchor, double clipRatioLow, double clipRatioHigh, 
     }
 
     @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
-    @Override
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
-        ClippedSurrogate surrogate = new ClippedSurrogate(new ClipRange(clipRatioLow, clipRatioHigh), clipRatioC);
+        ClippedSurrogate surrogate = new ClippedSurrogate(clipRatioLow, clipRatioHigh, clipRatioC);
         TokenRule rule = (current, anchored, advantage, term) -> {
             term.logRatio = BoundedLogRatio.of(current, anchored);
             surrogate.apply(Math.exp(term.logRatio), advantage, term);

@@ -23,7 +23,7 @@ import java.util.Objects;
  * @param budget largest divergence per prompt from the behavior policy, nats over answers, positive
  * @param smallestMultiplier smallest multiplier, positive
  */
-public record Quatro(double budget, double smallestMultiplier) implements Objective {
+public record Quatro(double budget, double smallestMultiplier) implements BehaviorObjective, SequenceObjective {
     /** Mean multiplier of the groups with a trained token. */
     public static final String MULTIPLIER = "quatro_multiplier";
     /** Share of these groups whose budget limits them. */
@@ -44,16 +44,6 @@ public record Quatro(double budget, double smallestMultiplier) implements Object
     }
 
     @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
-    }
-
-    @Override
     public boolean needsWholeGroups() {
         return true;
     }
@@ -67,10 +57,8 @@ public record Quatro(double budget, double smallestMultiplier) implements Object
     public ObjectiveResult evaluate(ObjectiveInput input, UpdateFacts facts) {
         TokenBatch batch = input.batch();
         float[] behavior = input.requireBehavior("QUATRO");
-        SequenceMeans means = SequenceMeans.of(input, behavior);
-        double[] advantages = new double[batch.sequenceCount()];
-        Arrays.setAll(advantages, means::advantage);
-        QueryTrustRegion[] regions = new QueryMultipliers(budget, smallestMultiplier).solve(batch, advantages);
+        QueryTrustRegion[] regions = new QueryMultipliers(budget, smallestMultiplier)
+                .solve(batch, SequenceMeans.of(input, behavior).advantages());
         ObjectiveResult result = new SequencewiseLoss(input, facts.coefficients(input.batch()))
                 .apply(
                         (mean, advantage, term) -> {

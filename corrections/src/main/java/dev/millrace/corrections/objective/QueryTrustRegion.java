@@ -12,11 +12,6 @@ package dev.millrace.corrections.objective;
  */
 public record QueryTrustRegion(double multiplier, double offset, double kl, boolean binds) {
 
-    /** Log of the ratio to which the solution moves an answer of this advantage. */
-    public double targetLogRatio(double advantage) {
-        return (advantage - offset) / multiplier;
-    }
-
     /**
      * Factor of an answer's gradient, {@code rho (A - offset - lambda log rho)}: the derivative of the Lagrangian
      * with respect to the answer's log-prob. Zero exactly at the target, and pointing back beyond it, where clipping

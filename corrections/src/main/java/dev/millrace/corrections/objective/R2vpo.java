@@ -3,7 +3,6 @@ package dev.millrace.corrections.objective;
 import static dev.millrace.corrections.objective.Bounds.atLeastZero;
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.stage.ControlState;
 import java.util.LinkedHashMap;
@@ -53,11 +52,6 @@ public record R2vpo(Anchor anchor, double multiplier, double budget, double rate
 
     public static R2vpo defaults() {
         return new R2vpo(Anchor.PROXIMAL, 1, 0.02, 1, 0.01, 100);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -1,7 +1,5 @@
 package dev.millrace.corrections.objective;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * The plain policy gradient (REINFORCE): per token {@code ℓ = −w A log π}, so the derivative is {@code −w A}.
  *
@@ -12,11 +10,6 @@ import dev.millrace.corrections.CorrectionUnit;
  * <p>Source: Williams 1992.
  */
 public record Reinforce() implements Objective {
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
     @Override
     public boolean linear() {
         return true;

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * SAPO: a soft gate instead of a clip, per token {@code ℓ = −A · (4/τ) σ(τ (r − 1))}, {@code τ = τ_pos} where
  * {@code A > 0} and {@code τ_neg} otherwise.
@@ -26,11 +24,6 @@ public record Sapo(Anchor anchor, double tauPos, double tauNeg) implements Objec
 
     public static Sapo defaults() {
         return new Sapo(Anchor.PROXIMAL, 1, 1.05);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -2,8 +2,6 @@ package dev.millrace.corrections.objective;
 
 import static dev.millrace.corrections.objective.Bounds.positive;
 
-import dev.millrace.corrections.CorrectionUnit;
-
 /**
  * SAPO's soft gate on the sequence's ratio: {@code ℓ = −A (4/τ) σ(τ (s − 1))}, {@code s = exp(mean_t(current −
  * proximal))}.
@@ -17,7 +15,7 @@ import dev.millrace.corrections.CorrectionUnit;
  * @param tauPos gate temperature at a positive advantage
  * @param tauNeg gate temperature otherwise; larger fades sooner
  */
-public record SequenceSapo(Anchor anchor, double tauPos, double tauNeg) implements Objective {
+public record SequenceSapo(Anchor anchor, double tauPos, double tauNeg) implements SequenceObjective {
     public SequenceSapo {
         positive("tau_pos", tauPos);
         positive("tau_neg", tauNeg);
@@ -25,16 +23,6 @@ public record SequenceSapo(Anchor anchor, double tauPos, double tauNeg) implemen
 
     public static SequenceSapo defaults() {
         return new SequenceSapo(Anchor.PROXIMAL, 1, 1.05);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public LossAggregation publishedAggregation() {
-        return new LossAggregation.SeqMeanTokenMean();
     }
 
     @Override

@@ -42,10 +42,10 @@ final class SequencewiseLoss {
                 continue;
             }
             term.moveTo(s, batch.start(s));
-            rule.apply(means.logRatio(s), means.advantage(s), term);
-            double coefficient = coefficients[s] * means.weightSum(s);
+            rule.apply(means.logRatios()[s], means.advantages()[s], term);
+            double coefficient = coefficients[s] * means.weightSums()[s];
             loss += coefficient * term.loss;
-            logRatios += trained * means.logRatio(s);
+            logRatios += trained * means.logRatios()[s];
             clipped += term.clipped ? trained : 0;
             lowerClipped += term.lowerClipped ? trained : 0;
             acted.add(s, term.actedOn() ? trained : 0);

@@ -16,15 +16,10 @@ import dev.millrace.corrections.ratio.LogRatio;
  *
  * <p>Source: Le Roux et al., <i>Tapered Off-Policy REINFORCE</i>, arXiv 2503.14286, with its canonical tapers.
  */
-public record Topr() implements Objective {
+public record Topr() implements BehaviorObjective {
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override

@@ -1,7 +1,6 @@
 package dev.millrace.corrections.objective;
 
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
@@ -51,11 +50,6 @@ public final class VerlNames {
                     + String.join(", ", AGGREGATIONS.keySet().stream().sorted().toList()) + ": '" + lossAggMode + "'");
         }
         return kind;
-    }
-
-    /** Every {@code loss_mode}, in verl's order. */
-    public static List<String> lossModes() {
-        return List.copyOf(OBJECTIVES.keySet());
     }
 
     private static Map<String, String> objectives() {

@@ -24,7 +24,7 @@ import dev.millrace.corrections.TokenBatch;
  * @param kNeg power of the weight at a negative advantage, positive
  * @param lambdaNeg rate of its decay, positive
  */
-public record Vespo(double kPos, double lambdaPos, double kNeg, double lambdaNeg) implements Objective {
+public record Vespo(double kPos, double lambdaPos, double kNeg, double lambdaNeg) implements BehaviorObjective {
     private static final double LEAST_LOG_WEIGHT = Math.log(1e-8);
     private static final double LARGEST_LOG_WEIGHT = 20.0;
 
@@ -42,11 +42,6 @@ public record Vespo(double kPos, double lambdaPos, double kNeg, double lambdaNeg
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Anchor anchor() {
-        return Anchor.BEHAVIOR;
     }
 
     @Override
@@ -68,7 +63,7 @@ public record Vespo(double kPos, double lambdaPos, double kNeg, double lambdaNeg
     private double[] shaped(SequenceMeans means, double[] logWeights) {
         double[] shaped = new double[logWeights.length];
         for (int s = 0; s < shaped.length; s++) {
-            boolean up = means.advantage(s) >= 0;
+            boolean up = means.advantages()[s] >= 0;
             double k = up ? kPos : kNeg;
             double lambda = up ? lambdaPos : lambdaNeg;
             shaped[s] = Math.exp(lambda + k * logWeights[s] - lambda * Math.exp(logWeights[s]));

@@ -1,5 +1,7 @@
 package dev.millrace.corrections.rollout;
 
+import java.util.function.DoubleUnaryOperator;
+
 /**
  * Three estimates of a token's share of {@code KL(sampler || target)}, from its log ratio
  * {@code l = log target - log sampler} bounded to {@code [-20, 20]}.
@@ -9,27 +11,20 @@ package dev.millrace.corrections.rollout;
  */
 public enum RejectionDivergence {
     /** {@code k1 = -l}: unbiased, of either sign; bounded on both sides when compared with a threshold. */
-    K1 {
-        @Override
-        public double of(double boundedLogRatio) {
-            return -boundedLogRatio;
-        }
-    },
+    K1(l -> -l),
     /** {@code k2 = l^2 / 2}: never negative, symmetric. */
-    K2 {
-        @Override
-        public double of(double boundedLogRatio) {
-            return 0.5 * boundedLogRatio * boundedLogRatio;
-        }
-    },
+    K2(l -> 0.5 * l * l),
     /** {@code k3 = e^l - 1 - l}: unbiased and never negative; much larger for {@code l > 0} than for {@code l < 0}. */
-    K3 {
-        @Override
-        public double of(double boundedLogRatio) {
-            return StrictMath.expm1(boundedLogRatio) - boundedLogRatio;
-        }
-    };
+    K3(l -> StrictMath.expm1(l) - l);
+
+    private final DoubleUnaryOperator estimate;
+
+    RejectionDivergence(DoubleUnaryOperator estimate) {
+        this.estimate = estimate;
+    }
 
     /** The estimate for one token. */
-    public abstract double of(double boundedLogRatio);
+    public double of(double boundedLogRatio) {
+        return estimate.applyAsDouble(boundedLogRatio);
+    }
 }

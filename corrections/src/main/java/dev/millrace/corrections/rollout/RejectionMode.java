@@ -1,6 +1,7 @@
 package dev.millrace.corrections.rollout;
 
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.stream.Collectors;
 
 /**
@@ -9,31 +10,29 @@ import java.util.stream.Collectors;
  * <p>There is no {@code seq_max_k1}: the largest of a signed estimate says nothing about its most negative one.
  */
 public enum RejectionMode {
-    TOKEN_K1("token_k1", RejectionAggregation.TOKEN, RejectionDivergence.K1),
-    TOKEN_K2("token_k2", RejectionAggregation.TOKEN, RejectionDivergence.K2),
-    TOKEN_K3("token_k3", RejectionAggregation.TOKEN, RejectionDivergence.K3),
-    SEQ_SUM_K1("seq_sum_k1", RejectionAggregation.SUM, RejectionDivergence.K1),
-    SEQ_SUM_K2("seq_sum_k2", RejectionAggregation.SUM, RejectionDivergence.K2),
-    SEQ_SUM_K3("seq_sum_k3", RejectionAggregation.SUM, RejectionDivergence.K3),
-    SEQ_MEAN_K1("seq_mean_k1", RejectionAggregation.MEAN, RejectionDivergence.K1),
-    SEQ_MEAN_K2("seq_mean_k2", RejectionAggregation.MEAN, RejectionDivergence.K2),
-    SEQ_MEAN_K3("seq_mean_k3", RejectionAggregation.MEAN, RejectionDivergence.K3),
-    SEQ_MAX_K2("seq_max_k2", RejectionAggregation.MAX, RejectionDivergence.K2),
-    SEQ_MAX_K3("seq_max_k3", RejectionAggregation.MAX, RejectionDivergence.K3);
+    TOKEN_K1(RejectionAggregation.TOKEN, RejectionDivergence.K1),
+    TOKEN_K2(RejectionAggregation.TOKEN, RejectionDivergence.K2),
+    TOKEN_K3(RejectionAggregation.TOKEN, RejectionDivergence.K3),
+    SEQ_SUM_K1(RejectionAggregation.SUM, RejectionDivergence.K1),
+    SEQ_SUM_K2(RejectionAggregation.SUM, RejectionDivergence.K2),
+    SEQ_SUM_K3(RejectionAggregation.SUM, RejectionDivergence.K3),
+    SEQ_MEAN_K1(RejectionAggregation.MEAN, RejectionDivergence.K1),
+    SEQ_MEAN_K2(RejectionAggregation.MEAN, RejectionDivergence.K2),
+    SEQ_MEAN_K3(RejectionAggregation.MEAN, RejectionDivergence.K3),
+    SEQ_MAX_K2(RejectionAggregation.MAX, RejectionDivergence.K2),
+    SEQ_MAX_K3(RejectionAggregation.MAX, RejectionDivergence.K3);
 
-    private final String label;
     private final RejectionAggregation aggregation;
     private final RejectionDivergence divergence;
 
-    RejectionMode(String label, RejectionAggregation aggregation, RejectionDivergence divergence) {
-        this.label = label;
+    RejectionMode(RejectionAggregation aggregation, RejectionDivergence divergence) {
         this.aggregation = aggregation;
         this.divergence = divergence;
     }
 
     /** The name in configurations and metrics, such as {@code seq_mean_k3}. */
     public String label() {
-        return label;
+        return name().toLowerCase(Locale.ROOT);
     }
 
     public RejectionAggregation aggregation() {
@@ -56,7 +55,7 @@ public enum RejectionMode {
      */
     public static RejectionMode labelled(String label) {
         for (RejectionMode mode : values()) {
-            if (mode.label.equals(label)) {
+            if (mode.label().equals(label)) {
                 return mode;
             }
         }

@@ -20,8 +20,10 @@ public interface Stage {
         return StageSettings.kindOf(getClass());
     }
 
-    /** The unit that receives one verdict, weight or advantage as a whole. */
-    CorrectionUnit unit();
+    /** The unit that receives one verdict, weight or advantage as a whole; by default the token. */
+    default CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
 
     /**
      * Returns what the stage reads of a batch in addition to its layout and rewards; if one of them is missing, the

@@ -142,7 +142,7 @@ public final class StageBatch {
 
     /** Replaces the rewards, one per sequence; sequences with another reward count as acted on. */
     public StageOutcome reward(Stage by, double[] shaped, Map<String, Double> values) {
-        requirePerSequence("rewards", shaped);
+        left.requireFinitePerSequence("rewards", shaped);
         double[] before = rewards;
         rewards = shaped.clone();
         return acted(by, s -> before[s] == rewards[s] ? 0 : left.trainedTokens(s), values);
@@ -150,7 +150,7 @@ public final class StageBatch {
 
     /** Sets one advantage per sequence; sequences with a nonzero one count as acted on. */
     public StageOutcome advantage(Stage by, double[] perSequence, Map<String, Double> values) {
-        requirePerSequence("advantages", perSequence);
+        left.requireFinitePerSequence("advantages", perSequence);
         advantages = perSequence.clone();
         tokenAdvantages = null;
         return acted(by, s -> advantages[s] == 0 ? 0 : left.trainedTokens(s), values);
@@ -186,18 +186,6 @@ public final class StageBatch {
     public void returns(float[] perToken) {
         facts.tokens().requireFinite("returns", perToken);
         returns = perToken.clone();
-    }
-
-    private void requirePerSequence(String what, double[] values) {
-        if (values.length != rewards.length) {
-            throw new IllegalArgumentException(
-                    what + ": one per sequence is needed: length=" + values.length + ", sequences=" + rewards.length);
-        }
-        for (int s = 0; s < values.length; s++) {
-            if (!Double.isFinite(values[s])) {
-                throw new IllegalArgumentException(what + " must be finite: sequence=" + s + ", value=" + values[s]);
-            }
-        }
     }
 
     /**

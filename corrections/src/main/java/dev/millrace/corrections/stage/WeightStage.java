@@ -16,5 +16,7 @@ public interface WeightStage extends Stage {
     WeightStage comparing(RatioKind ratio);
 
     /** The bound at which a weight is truncated; empty where none is. */
-    OptionalDouble cap();
+    default OptionalDouble cap() {
+        return OptionalDouble.empty();
+    }
 }

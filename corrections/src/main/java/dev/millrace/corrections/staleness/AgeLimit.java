@@ -26,10 +26,6 @@ public record AgeLimit(long maxAgeMs) implements MaskStage {
         }
     }
 
-    public static AgeLimit defaults() {
-        return new AgeLimit(600_000);
-    }
-
     @Override
     public String name() {
         return "age";

@@ -74,7 +74,7 @@ public final class BatchVersions {
      *
      * @throws IllegalArgumentException if the span is newer than {@code currentVersion}
      */
-    static long staleness(int sequence, VersionSpan span, long currentVersion) {
+    public static long staleness(int sequence, VersionSpan span, long currentVersion) {
         if (span.version() > currentVersion) {
             throw new IllegalArgumentException("a token cannot be newer than the current version: sequence=" + sequence
                     + ", span=" + span + ", currentVersion=" + currentVersion);

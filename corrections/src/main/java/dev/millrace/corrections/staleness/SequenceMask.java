@@ -5,15 +5,12 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 
 /**
  * Off-policy sequence masking: rejects a sequence whose advantage is negative and from which the policy has drifted,
@@ -31,7 +28,7 @@ import java.util.Set;
  *
  * @param threshold largest mean log ratio of a negative-advantage sequence, finite, at least 0
  */
-public record SequenceMask(double threshold) implements MaskStage {
+public record SequenceMask(double threshold) implements RatioMask {
     public SequenceMask {
         if (!(threshold >= 0.0 && threshold < Double.POSITIVE_INFINITY)) {
             throw new IllegalArgumentException("threshold must be finite and not negative: threshold=" + threshold);
@@ -46,11 +43,6 @@ public record SequenceMask(double threshold) implements MaskStage {
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     /** Compares proximal, which is current where a step starts, with behavior. */

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.staleness;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.stage.Stage;
 import dev.millrace.corrections.stage.StageBatch;
@@ -29,18 +28,9 @@ public record StalenessDamping(double halfLifeVersions) implements Stage {
         }
     }
 
-    public static StalenessDamping defaults() {
-        return new StalenessDamping(4);
-    }
-
     @Override
     public String name() {
         return "staleness_weights";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

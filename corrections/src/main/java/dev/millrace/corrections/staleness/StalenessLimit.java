@@ -1,6 +1,5 @@
 package dev.millrace.corrections.staleness;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.stage.MaskStage;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageInput;
@@ -29,18 +28,9 @@ public record StalenessLimit(long maxVersions) implements MaskStage {
         }
     }
 
-    public static StalenessLimit defaults() {
-        return new StalenessLimit(8);
-    }
-
     @Override
     public String name() {
         return "staleness";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

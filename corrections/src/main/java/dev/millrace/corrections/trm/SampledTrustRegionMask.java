@@ -5,15 +5,12 @@ import dev.millrace.corrections.NonFiniteLogProbException;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
-import dev.millrace.corrections.stage.MaskStage;
+import dev.millrace.corrections.stage.RatioMask;
 import dev.millrace.corrections.stage.StageBatch;
-import dev.millrace.corrections.stage.StageFacts;
-import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.StageSettings;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 
 /**
  * Trust region mask from the sampled tokens alone: a sequence is rejected if
@@ -32,7 +29,7 @@ import java.util.Set;
  * @param maxAbsLogRatio largest {@code |log rho|}, finite; 0 for none
  * @param meanK3 largest mean k3, finite; 0 for none
  */
-public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) implements MaskStage {
+public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) implements RatioMask {
     public SampledTrustRegionMask {
         requireBound("max_abs_log_ratio", maxAbsLogRatio);
         requireBound("mean_k3", meanK3);
@@ -70,11 +67,6 @@ public record SampledTrustRegionMask(double maxAbsLogRatio, double meanK3) imple
     @Override
     public CorrectionUnit unit() {
         return CorrectionUnit.SEQUENCE;
-    }
-
-    @Override
-    public Set<StageInput> inputs() {
-        return StageFacts.policies(RatioKind.ANCHOR);
     }
 
     /** Compares proximal with behavior. The bound on the surrogate's error is an estimate for the kept tokens. */

@@ -6,7 +6,9 @@ import dev.millrace.corrections.CorrectionUnit;
 interface CappedWeights extends RatioWeights, WeightMethod {
 
     @Override
-    CorrectionUnit unit();
+    default CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
 
     @Override
     default WeightMethod method() {

@@ -3,7 +3,6 @@ package dev.millrace.corrections.weights;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
-import java.util.OptionalDouble;
 
 /**
  * Cumulative prefix weights in a band that widens with the position: {@code w_t = prod_(i<=t) rho_i}, truncated to
@@ -37,12 +36,6 @@ public record CumulativeWeights(double low, double high, boolean batchNormalize)
     @Override
     public String name() {
         return "ctpo";
-    }
-
-    /** None that is the same for all tokens. */
-    @Override
-    public OptionalDouble cap() {
-        return OptionalDouble.empty();
     }
 
     @Override

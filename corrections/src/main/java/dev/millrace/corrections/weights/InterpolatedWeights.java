@@ -1,6 +1,5 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.ProximalApproximation;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -43,11 +42,6 @@ public record InterpolatedWeights(ProximalApproximation interpolation, double th
     @Override
     public String name() {
         return "interpolated";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -1,13 +1,11 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.RatioKind;
 import dev.millrace.corrections.stage.StageBatch;
 import dev.millrace.corrections.stage.StageOutcome;
 import dev.millrace.corrections.stage.WeightStage;
 import java.util.Map;
-import java.util.OptionalDouble;
 
 /**
  * No importance weights: {@code w_t = 1 for all t}, and nothing is compared.
@@ -16,23 +14,9 @@ import java.util.OptionalDouble;
  */
 public record None() implements WeightStage {
 
-    public static None defaults() {
-        return new None();
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
-    }
-
     @Override
     public WeightStage comparing(RatioKind ratio) {
         return this;
-    }
-
-    @Override
-    public OptionalDouble cap() {
-        return OptionalDouble.empty();
     }
 
     @Override

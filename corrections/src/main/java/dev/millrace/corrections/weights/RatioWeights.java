@@ -22,9 +22,6 @@ import java.util.TreeMap;
  */
 public interface RatioWeights extends WeightStage {
 
-    @Override
-    CorrectionUnit unit();
-
     /** How log ratios become weights, before any normalisation. */
     WeightMethod method();
 

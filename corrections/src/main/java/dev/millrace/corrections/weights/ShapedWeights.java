@@ -1,9 +1,7 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
-import java.util.OptionalDouble;
 
 /**
  * Shaped importance weights, one per token: {@code w_t = rho_t / (rho_t + gamma)}.
@@ -36,20 +34,9 @@ public record ShapedWeights(double gamma, boolean batchNormalize) implements Cap
         return "shaped";
     }
 
-    /** None: no weight reaches 1. */
-    @Override
-    public OptionalDouble cap() {
-        return OptionalDouble.empty();
-    }
-
     @Override
     public boolean bounds() {
         return false;
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -31,11 +30,6 @@ public record SingleSideCapWeights(double threshold, boolean batchNormalize) imp
     @Override
     public String name() {
         return "single_side_cap";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

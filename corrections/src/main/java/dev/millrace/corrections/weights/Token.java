@@ -1,6 +1,5 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.rollout.WeightRule;
@@ -29,11 +28,6 @@ public record Token(String threshold, boolean batchNormalize) implements RatioWe
     @Override
     public String name() {
         return rule() instanceof WeightRule.Truncate ? "token_tis" : "token_icepop";
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -1,6 +1,5 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 
@@ -25,11 +24,6 @@ public final class TokenBandWeights implements WeightMethod {
         Caps.requireBand(lower, upper);
         this.logLower = Math.log(lower);
         this.logUpper = Math.log(upper);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

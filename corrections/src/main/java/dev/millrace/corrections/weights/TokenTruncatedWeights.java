@@ -1,6 +1,5 @@
 package dev.millrace.corrections.weights;
 
-import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.BlockExp;
 import dev.millrace.corrections.ratio.BlockSums;
@@ -26,11 +25,6 @@ public final class TokenTruncatedWeights implements WeightMethod {
     public TokenTruncatedWeights(double cap) {
         this.cap = cap;
         this.logCap = Caps.logOfCap(cap);
-    }
-
-    @Override
-    public CorrectionUnit unit() {
-        return CorrectionUnit.TOKEN;
     }
 
     @Override

@@ -13,7 +13,9 @@ import dev.millrace.corrections.ratio.LogRatio;
 public interface WeightMethod {
 
     /** The unit whose tokens share one weight. */
-    CorrectionUnit unit();
+    default CorrectionUnit unit() {
+        return CorrectionUnit.TOKEN;
+    }
 
     /**
      * Overwrites {@code weights}: the token's weight if trained, 0 if context.

@@ -58,18 +58,18 @@ class EstimatorStagesTest {
         return Stream.of(
                 Grpo.defaults(),
                 Rloo.defaults(),
-                Opo.defaults(),
+                new Opo(),
                 Gpg.defaults(),
                 GrpoPassk.defaults(),
                 new PassAtKAdvantage(2, true),
                 new PassAtKAdvantage(1, false),
-                MaxRl.defaults(),
+                new MaxRl(),
                 RlZvp.defaults(),
                 Distillation.defaults(),
                 FailureDistillation.defaults(),
-                BatchMean.defaults(),
+                new BatchMean(),
                 SoftMaximum.defaults(),
-                ReinforcePlusPlusBaseline.defaults(),
+                new ReinforcePlusPlusBaseline(),
                 ReinforcePlusPlus.defaults(),
                 Gae.defaults(),
                 Remax.defaults(),
@@ -353,7 +353,7 @@ class EstimatorStagesTest {
     @Test
     void shouldTakeOneMeanOverTheBatch() {
         assertThat(new BatchMean().perSequence(TURNS, new double[] {3, 1})).containsExactly(1, -1);
-        assertThat(last(decide(BatchMean.defaults())).unit()).isEqualTo(CorrectionUnit.BATCH);
+        assertThat(last(decide(new BatchMean())).unit()).isEqualTo(CorrectionUnit.BATCH);
     }
 
     @Test

@@ -196,8 +196,8 @@ class AlgorithmTest {
                 "choose objective.kind=decoupled_ppo");
         refused(() -> PLAIN.with(a -> a.minibatches(0)), "minibatches must be at least 1: 0");
         refused(
-                () -> PLAIN.with(a ->
-                        a.objective(Quatro.defaults()).weights(None.defaults()).minibatches(2)),
+                () -> PLAIN.with(
+                        a -> a.objective(Quatro.defaults()).weights(new None()).minibatches(2)),
                 "objective.kind=quatro",
                 "set it to 1");
     }
@@ -213,10 +213,10 @@ class AlgorithmTest {
         assertThat(decoupled.with(a -> a.mode(Mode.INTERPOLATED)).whyObjectiveCannotAct())
                 .isEmpty();
         assertThat(PLAIN.whyObjectiveCannotAct()).isEmpty();
-        refused(() -> decoupled.with(a -> a.weights(None.defaults())), "weights.kind is none", "ppo_clip");
+        refused(() -> decoupled.with(a -> a.weights(new None())), "weights.kind is none", "ppo_clip");
         refused(
-                () -> PLAIN.with(a ->
-                        a.objective(Cispo.defaults()).weights(None.defaults()).masks()),
+                () -> PLAIN.with(
+                        a -> a.objective(Cispo.defaults()).weights(new None()).masks()),
                 "objective cispo cannot act",
                 "choose objective.kind=reinforce");
         refused(
@@ -230,8 +230,7 @@ class AlgorithmTest {
     void shouldRefuseWeightsBesideAnObjectiveThatCorrectsByItself() {
         refused(() -> PLAIN.with(a -> a.objective(new Topr())), "objective.kind=topr", "choose weights.kind=none");
         refused(() -> PLAIN.with(a -> a.objective(Aspo.defaults())), "weights.kind=token");
-        assertThat(PLAIN.with(a -> a.objective(new Topr()).weights(None.defaults()))
-                        .weightsCompare())
+        assertThat(PLAIN.with(a -> a.objective(new Topr()).weights(new None())).weightsCompare())
                 .isEmpty();
     }
 
@@ -348,7 +347,7 @@ class AlgorithmTest {
     @Test
     void shouldHaveOneTemperatureForTheOptimumThatIsRegressedOn() {
         refused(
-                () -> PLAIN.with(a -> a.objective(Oapl.defaults()).weights(None.defaults())),
+                () -> PLAIN.with(a -> a.objective(Oapl.defaults()).weights(new None())),
                 "objective.kind=oapl",
                 "advantage.kind must be soft_maximum");
         refused(() -> PLAIN.with(a -> a.advantage(new SoftMaximum(1))), "advantage.kind=soft_maximum", "oapl");

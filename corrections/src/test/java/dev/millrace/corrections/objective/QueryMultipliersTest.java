@@ -17,8 +17,8 @@ class QueryMultipliersTest {
         double budget = (1.5 * Math.log(1.5) + 0.5 * Math.log(0.5)) / 2;
         QueryTrustRegion region = new QueryMultipliers(budget, 1e-6).solve(new double[] {1, 0});
 
-        assertThat(Math.exp(region.targetLogRatio(1))).isCloseTo(1.5, within(1e-9));
-        assertThat(Math.exp(region.targetLogRatio(0))).isCloseTo(0.5, within(1e-9));
+        assertThat(Math.exp(target(region, 1))).isCloseTo(1.5, within(1e-9));
+        assertThat(Math.exp(target(region, 0))).isCloseTo(0.5, within(1e-9));
         assertThat(region.multiplier()).isCloseTo(1 / Math.log(3), within(1e-9));
         assertThat(region.kl()).isCloseTo(budget, within(1e-12));
         assertThat(region.binds()).isTrue();
@@ -32,18 +32,18 @@ class QueryMultipliersTest {
                     random.doubles(2 + random.nextInt(10)).map(u -> 6 * u - 3).toArray();
             QueryTrustRegion region = multipliers.solve(advantages);
             double[] ratios = Arrays.stream(advantages)
-                    .map(a -> Math.exp(region.targetLogRatio(a)))
+                    .map(a -> Math.exp(target(region, a)))
                     .toArray();
 
             assertThat(Arrays.stream(ratios).average().orElseThrow()).isCloseTo(1, within(1e-9));
             assertThat(Arrays.stream(ratios).map(r -> r * Math.log(r)).average().orElseThrow())
                     .isCloseTo(0.05, within(1e-9));
             for (double advantage : advantages) {
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage)))
+                assertThat(region.coefficient(advantage, target(region, advantage)))
                         .isCloseTo(0, within(1e-9));
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) + 0.1))
+                assertThat(region.coefficient(advantage, target(region, advantage) + 0.1))
                         .isNegative();
-                assertThat(region.coefficient(advantage, region.targetLogRatio(advantage) - 0.1))
+                assertThat(region.coefficient(advantage, target(region, advantage) - 0.1))
                         .isPositive();
             }
         }
@@ -57,7 +57,7 @@ class QueryMultipliersTest {
 
         assertThat(tenfold.multiplier()).isCloseTo(10 * region.multiplier(), within(1e-6));
         assertThat(shifted.multiplier()).isCloseTo(region.multiplier(), within(1e-9));
-        assertThat(shifted.targetLogRatio(101)).isCloseTo(region.targetLogRatio(1), within(1e-9));
+        assertThat(target(shifted, 101)).isCloseTo(target(region, 1), within(1e-9));
     }
 
     @Test
@@ -76,7 +76,7 @@ class QueryMultipliersTest {
     void shouldNotBindWhereThereIsNothingToChooseOrTheBudgetSuffices() {
         QueryTrustRegion equal = multipliers.solve(new double[] {2, 2, 2});
         assertThat(equal.binds()).isFalse();
-        assertThat(equal.targetLogRatio(2)).isCloseTo(0, within(1e-9));
+        assertThat(target(equal, 2)).isCloseTo(0, within(1e-9));
         assertThat(multipliers.solve(new double[] {-1}).binds()).isFalse();
 
         QueryTrustRegion free = new QueryMultipliers(10, 1e-3).solve(new double[] {1, 0});
@@ -91,5 +91,10 @@ class QueryMultipliersTest {
         assertThatThrownBy(() -> multipliers.solve(new double[0])).hasMessageContaining("at least one");
         assertThatThrownBy(() -> multipliers.solve(new double[] {0, Double.NaN}))
                 .hasMessageContaining("answer=1");
+    }
+
+    /** Log of the ratio to which the solution moves an answer of this advantage. */
+    private static double target(QueryTrustRegion region, double advantage) {
+        return (advantage - region.offset()) / region.multiplier();
     }
 }

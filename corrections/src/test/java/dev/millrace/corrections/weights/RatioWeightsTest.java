@@ -95,12 +95,12 @@ class RatioWeightsTest {
 
     @Test
     void shouldWeighEveryTrainedTokenOneWithoutWeights() {
-        Decision decision = weigh(None.defaults());
+        Decision decision = weigh(new None());
 
         assertThat(decision.weights()).containsExactly(1f, 0f, 1f);
         assertThat(last(decision).stage()).isEqualTo("none");
-        assertThat(None.defaults().inputs()).isEmpty();
-        assertThat(None.defaults().comparing(RatioKind.STALENESS)).isEqualTo(None.defaults());
+        assertThat(new None().inputs()).isEmpty();
+        assertThat(new None().comparing(RatioKind.STALENESS)).isEqualTo(new None());
     }
 
     @Test
@@ -110,7 +110,7 @@ class RatioWeightsTest {
         assertThat(new Token("0.5_5.0", false).cap())
                 .as("a band truncates nothing")
                 .isEmpty();
-        assertThat(None.defaults().cap()).isEmpty();
+        assertThat(new None().cap()).isEmpty();
     }
 
     @Test

@@ -111,7 +111,7 @@ class RebuiltMemoryTest {
 
     @Test
     void shouldRebuildTheMemoryOfAnAdvantageThatTheRunDidNotHave() throws Exception {
-        Algorithm batchMean = Algorithm.defaults().with(a -> a.advantage(BatchMean.defaults()));
+        Algorithm batchMean = Algorithm.defaults().with(a -> a.advantage(new BatchMean()));
         run(batchMean);
 
         List<ReplayedStep> steps =
@@ -138,7 +138,7 @@ class RebuiltMemoryTest {
 
     @Test
     void shouldRefuseToRebuildAMemoryFromTheMiddleOfARun() {
-        Algorithm batchMean = Algorithm.defaults().with(a -> a.advantage(BatchMean.defaults()));
+        Algorithm batchMean = Algorithm.defaults().with(a -> a.advantage(new BatchMean()));
         run(batchMean);
         StepRange second = new StepRange(Long.MIN_VALUE, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE, 1, 1);
 

@@ -80,7 +80,7 @@ public final class NamedCorrections {
      */
     static AlgorithmBuilder uncorrected(AlgorithmBuilder algorithm) {
         return algorithm
-                .weights(None.defaults())
+                .weights(new None())
                 .rejection(Rejection.defaults())
                 .masks()
                 .ess(new Ess(Ess.Rule.NONE, Ess.Weights.RAW, 1.0));

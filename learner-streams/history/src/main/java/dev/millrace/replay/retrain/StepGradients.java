@@ -134,7 +134,7 @@ public final class StepGradients {
                                 .missingOldLogProbs(MissingOldLogProbs.MASK)
                                 .rewards()
                                 .advantage(Grpo.defaults())
-                                .weights(None.defaults())
+                                .weights(new None())
                                 .rejection(Rejection.defaults())
                                 .masks()
                                 .objective(new Reinforce())

@@ -604,7 +604,7 @@ class BatchOptimizerTest {
     private BatchOptimizer optimizer(Objective kind, int minibatches, int epochs, int shards, double maxGradNorm) {
         return open(
                 RECORDED.with(a -> a.objective(kind)
-                        .weights(kind.weightsCompare().isPresent() ? Token.defaults() : None.defaults())
+                        .weights(kind.weightsCompare().isPresent() ? Token.defaults() : new None())
                         .minibatches(minibatches)
                         .epochs(epochs)),
                 StepConfig.defaults()

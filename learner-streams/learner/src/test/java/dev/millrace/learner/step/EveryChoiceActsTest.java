@@ -123,7 +123,7 @@ class EveryChoiceActsTest {
     private static AlgorithmBuilder around(Objective objective, AlgorithmBuilder a) {
         a.objective(objective);
         if (objective.weightsCompare().isEmpty()) {
-            a.weights(None.defaults());
+            a.weights(new None());
         }
         if (objective.linear() || objective.needsWholeGroups()) {
             a.minibatches(1);

@@ -402,7 +402,7 @@ class StepStartTest {
         StepReport report = train(PLAIN.with(a -> a.mode(Mode.RECORDED)
                 .objective(kind)
                 .advantage(kind instanceof Oapl oapl ? new SoftMaximum(oapl.beta()) : Grpo.defaults())
-                .weights(kind.weightsCompare().isPresent() ? Token.defaults() : None.defaults())
+                .weights(kind.weightsCompare().isPresent() ? Token.defaults() : new None())
                 .masks(kind instanceof M2poSurrogate ? new MaskStage[] {new M2po(1e9, false)} : new MaskStage[0])));
 
         int[] offsets = new int[9];
