@@ -12,14 +12,47 @@ public final class CompactBytes {
 
     private CompactBytes() {}
 
+    /** @throws java.nio.BufferUnderflowException if the bytes end too early */
+    static long number(ByteBuffer bytes) {
+        long raw = 0;
+        for (int shift = 0; ; shift += 7) {
+            byte b = bytes.get();
+            raw |= (b & 0x7fL) << shift;
+            if (b >= 0) {
+                return (raw >>> 1) ^ -(raw & 1);
+            }
+        }
+    }
+
     /** Writes one value. */
     public static final class Writer {
-        private byte[] bytes = new byte[32];
+        private byte[] bytes;
         private int size;
 
         /** @param format first byte of the value, so that a later version can tell what it reads */
         public Writer(byte format) {
-            bytes[size++] = format;
+            this(new byte[0]);
+            put(format);
+        }
+
+        /** Goes on after these bytes. */
+        Writer(byte[] begun) {
+            bytes = Arrays.copyOf(begun, Math.max(32, begun.length));
+            size = begun.length;
+        }
+
+        void put(int value) {
+            reserve(1);
+            bytes[size++] = (byte) value;
+        }
+
+        int size() {
+            return size;
+        }
+
+        /** Forgets what was written after the first {@code length} bytes. */
+        void truncate(int length) {
+            size = length;
         }
 
         public Writer number(long value) {
@@ -69,14 +102,7 @@ public final class CompactBytes {
         }
 
         public long number() {
-            long raw = 0;
-            for (int shift = 0; ; shift += 7) {
-                byte b = bytes.get();
-                raw |= (b & 0x7fL) << shift;
-                if (b >= 0) {
-                    return (raw >>> 1) ^ -(raw & 1);
-                }
-            }
+            return CompactBytes.number(bytes);
         }
 
         /** True if the value has not ended here. */

@@ -3,7 +3,6 @@ package dev.millrace.topology.state;
 import dev.millrace.topology.Fingerprint;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 
 /**
@@ -36,9 +35,7 @@ final class EventEncoding {
     private static final int MANY = 31;
 
     /** Complete events. */
-    private byte[] bytes;
-
-    private int size;
+    private final CompactBytes.Writer bytes;
     /** The event that may still grow: arrivals of an input, or idle time; -1 if there is none. */
     private int open = -1;
 
@@ -46,8 +43,7 @@ final class EventEncoding {
     private long wallClockMs;
 
     EventEncoding(byte[] bytes) {
-        this.bytes = bytes.length == 0 ? new byte[64] : bytes.clone();
-        this.size = bytes.length;
+        this.bytes = new CompactBytes.Writer(bytes);
     }
 
     void arrived(int input) {
@@ -60,10 +56,10 @@ final class EventEncoding {
 
     void told(int input, long... facts) {
         settle();
-        put(TOLD | input << 3);
-        number(facts.length);
+        bytes.put(TOLD | input << 3);
+        bytes.number(facts.length);
         for (long fact : facts) {
-            number(fact);
+            bytes.number(fact);
         }
     }
 
@@ -78,10 +74,10 @@ final class EventEncoding {
 
     void began(Fingerprint settings) {
         settle();
-        put(MARK | BEGAN << 3);
-        number(settings.form());
+        bytes.put(MARK | BEGAN << 3);
+        bytes.number(settings.form());
         for (byte b : settings.bytes()) {
-            put(b);
+            bytes.put(b);
         }
     }
 
@@ -90,11 +86,11 @@ final class EventEncoding {
         if (hasJustBegun()) {
             return; // beginning twice is as good as once
         }
-        put(MARK | BEGAN_AGAIN << 3);
+        bytes.put(MARK | BEGAN_AGAIN << 3);
     }
 
     private boolean hasJustBegun() {
-        List<TaskEvent> events = events(Arrays.copyOf(bytes, size));
+        List<TaskEvent> events = events(bytes.toByteArray());
         TaskEvent last = events.isEmpty() ? null : events.get(events.size() - 1);
         return last instanceof TaskEvent.Began || last instanceof TaskEvent.BeganAgain;
     }
@@ -106,27 +102,27 @@ final class EventEncoding {
 
     void lose() {
         clear();
-        put(MARK | LOST << 3);
+        bytes.put(MARK | LOST << 3);
     }
 
     void clear() {
-        size = 0;
+        bytes.truncate(0);
         open = -1;
         count = 0;
     }
 
     /** At most this many bytes so far. */
     int size() {
-        return size + 24;
+        return bytes.size() + 24;
     }
 
     byte[] toByteArray() {
-        int complete = size;
+        int complete = bytes.size();
         int kind = open;
         long many = count;
         settle();
-        byte[] all = Arrays.copyOf(bytes, size);
-        size = complete; // what may still grow is written again
+        byte[] all = bytes.toByteArray();
+        bytes.truncate(complete); // what may still grow is written again
         open = kind;
         count = many;
         return all;
@@ -134,33 +130,17 @@ final class EventEncoding {
 
     private void settle() {
         if (open == IDLED) {
-            put(IDLED);
-            number(count);
-            number(wallClockMs);
+            bytes.put(IDLED);
+            bytes.number(count);
+            bytes.number(wallClockMs);
         } else if (open >= 0) {
-            put(open | (int) Math.min(count, MANY) << 3);
+            bytes.put(open | (int) Math.min(count, MANY) << 3);
             if (count >= MANY) {
-                number(count - MANY);
+                bytes.number(count - MANY);
             }
         }
         open = -1;
         count = 0;
-    }
-
-    private void put(int value) {
-        if (size == bytes.length) {
-            bytes = Arrays.copyOf(bytes, 2 * size);
-        }
-        bytes[size++] = (byte) value;
-    }
-
-    private void number(long value) {
-        long rest = (value << 1) ^ (value >> 63);
-        while ((rest & ~0x7fL) != 0) {
-            put((int) (rest & 0x7f | 0x80));
-            rest >>>= 7;
-        }
-        put((int) rest);
     }
 
     /** @throws java.nio.BufferUnderflowException if the bytes end too early */
@@ -172,15 +152,16 @@ final class EventEncoding {
             int high = head >>> 3;
             switch (head & 7) {
                 case TOLD -> {
-                    long[] facts = new long[(int) read(in)];
+                    long[] facts = new long[(int) CompactBytes.number(in)];
                     for (int i = 0; i < facts.length; i++) {
-                        facts[i] = read(in);
+                        facts[i] = CompactBytes.number(in);
                     }
                     events.add(new TaskEvent.Told(high, facts));
                 }
-                case IDLED -> events.add(new TaskEvent.Idled(read(in), read(in)));
+                case IDLED -> events.add(new TaskEvent.Idled(CompactBytes.number(in), CompactBytes.number(in)));
                 case MARK -> events.add(mark(high, in));
-                default -> events.add(new TaskEvent.Arrivals(head & 7, high == MANY ? MANY + read(in) : high));
+                default ->
+                    events.add(new TaskEvent.Arrivals(head & 7, high == MANY ? MANY + CompactBytes.number(in) : high));
             }
         }
         return events;
@@ -196,7 +177,7 @@ final class EventEncoding {
                 return new TaskEvent.Lost();
             }
             case BEGAN -> {
-                int form = Math.toIntExact(read(in));
+                int form = Math.toIntExact(CompactBytes.number(in));
                 byte[] sha256 = new byte[Fingerprint.BYTES];
                 in.get(sha256);
                 return new TaskEvent.Began(Fingerprint.of(form, sha256));
@@ -207,17 +188,6 @@ final class EventEncoding {
             default ->
                 throw new IllegalStateException(
                         "it has a mark of kind " + which + ", which this version does not know");
-        }
-    }
-
-    private static long read(ByteBuffer in) {
-        long raw = 0;
-        for (int shift = 0; ; shift += 7) {
-            byte b = in.get();
-            raw |= (b & 0x7fL) << shift;
-            if (b >= 0) {
-                return (raw >>> 1) ^ -(raw & 1);
-            }
         }
     }
 }
