@@ -814,9 +814,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         private static final byte FORMAT = 2;
         private static final long UNKNOWN = -1;
 
-        private long groupSize = UNKNOWN;
-        private long ordinal = UNKNOWN;
-        private long promptHash;
+        private Announcement announced = new Announcement((int) UNKNOWN, UNKNOWN, 0);
         private long touchedMs = UNKNOWN;
         /** By kind: the samples that have arrived. */
         private final BitSet[] been = new BitSet[JoinSide.values().length];
@@ -847,15 +845,12 @@ public final class JoinTask implements DecisionTask<Arrival> {
         }
 
         /** True unless an earlier rollout of the group contradicts. */
-        boolean agreesWith(Announcement announced) {
-            return groupSize == UNKNOWN
-                    || groupSize == announced.groupSize()
-                            && ordinal == announced.ordinal()
-                            && promptHash == announced.promptHash();
+        boolean agreesWith(Announcement other) {
+            return announced.groupSize() == UNKNOWN || announced.equals(other);
         }
 
         Announcement announced() {
-            return new Announcement((int) groupSize, ordinal, (int) promptHash);
+            return announced;
         }
 
         /** True if a record of this kind has arrived for a sample. */
@@ -863,10 +858,8 @@ public final class JoinTask implements DecisionTask<Arrival> {
             return been[kind.ordinal()].get(sample);
         }
 
-        void addRollout(int sample, Announcement announced) {
-            groupSize = announced.groupSize();
-            ordinal = announced.ordinal();
-            promptHash = announced.promptHash();
+        void addRollout(int sample, Announcement its) {
+            announced = its;
             been[JoinSide.ROLLOUT.ordinal()].set(sample);
         }
 
@@ -898,9 +891,9 @@ public final class JoinTask implements DecisionTask<Arrival> {
                 kinds--;
             }
             CompactBytes.Writer writer = new CompactBytes.Writer(FORMAT)
-                    .number(groupSize)
-                    .number(ordinal)
-                    .number(promptHash)
+                    .number(announced.groupSize())
+                    .number(announced.ordinal())
+                    .number(announced.promptHash())
                     .number(touchedMs)
                     .number(kinds);
             for (int kind = 0; kind < kinds; kind++) {
@@ -912,9 +905,7 @@ public final class JoinTask implements DecisionTask<Arrival> {
         static DeduplicationEntry fromBytes(byte[] value) {
             CompactBytes.Reader reader = new CompactBytes.Reader(value, FORMAT, JoinTask.SEEN);
             DeduplicationEntry memory = new DeduplicationEntry();
-            memory.groupSize = reader.number();
-            memory.ordinal = reader.number();
-            memory.promptHash = reader.number();
+            memory.announced = new Announcement((int) reader.number(), reader.number(), (int) reader.number());
             memory.touchedMs = reader.number();
             int kinds = (int) reader.number();
             for (int kind = 0; kind < kinds; kind++) {
