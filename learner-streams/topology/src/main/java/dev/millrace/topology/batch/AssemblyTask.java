@@ -14,9 +14,9 @@ import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.BatchVersion;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
+import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
-import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.batch.VersionHistory.Forgotten;
 import dev.millrace.topology.batch.VersionHistory.Publication;
 import dev.millrace.topology.batch.VersionHistory.Starved;
@@ -388,12 +388,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
     /** True if the group that the queue waits for has changed. */
     private boolean cutBatches(long decidedAtMs) {
         boolean advanced = queue.advance(clock.nowMs());
-        cutter.cut(
-                open.values(),
-                this::take,
-                (group, reason, detail) -> leave(group, reason, decidedAtMs, detail),
-                this::forget,
-                context.meters()::batchFailed);
+        cutter.cut(decidedAtMs);
         return advanced;
     }
 
@@ -566,26 +561,13 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             return isBegun ? nextBatchId : Long.MAX_VALUE;
         }
 
-        /**
-         * Cuts as many batches as possible.
-         *
-         * @param open groups that are not ready
-         * @param out receives batches
-         * @param leave receives dropped groups, with a sentence
-         * @param batched receives the groups of each batch
-         * @param failed receives the reason of a failed batch
-         */
-        void cut(
-                Collection<Group> open,
-                Consumer<LearnerBatch> out,
-                GroupExit leave,
-                Consumer<Group> batched,
-                Consumer<String> failed) {
+        /** Cuts as many batches as possible; groups that can be in none leave. */
+        void cut(long decidedAtMs) {
             int atLeast = 1;
             while (isBegun && (config.maxOutstanding() == 0 || outstanding() < config.maxOutstanding())) {
                 long lastChance = versions.expectedAtStep(nextBatchId) - maxVersions;
                 List<Group> groups = queue.next(atLeast, lastChance);
-                if (groups.isEmpty() || wouldOvertake(groups, open, lastChance)) {
+                if (groups.isEmpty() || wouldOvertake(groups, lastChance)) {
                     return;
                 }
                 long roomMs = config.maxOutstanding() == 0
@@ -605,9 +587,10 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                     queue.remove(stale);
                     staleSinceBatch += membersOf(stale).size();
                     staleBehind = atStep;
-                    stale.forEach(group -> leave.leave(
+                    stale.forEach(group -> leave(
                             group,
                             OutcomeReason.STALE,
+                            decidedAtMs,
                             "all its tokens are more than " + maxVersions + " versions behind version " + atStep
                                     + ", at which the step on batch " + nextBatchId + " is expected to start"));
                 } else if (freshness.containsValue(Freshness.SOME)) {
@@ -619,9 +602,10 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                             .toList();
                     if (!gone.isEmpty()) {
                         queue.remove(gone);
-                        gone.forEach(group -> leave.leave(
+                        gone.forEach(group -> leave(
                                 group,
                                 OutcomeReason.GROUP_SHORT,
+                                decidedAtMs,
                                 "retention deleted a trajectory of its members; raise the topic's retention"
                                         + " above the time that batches wait for the learner"));
                         continue;
@@ -636,20 +620,20 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                                 found,
                                 new BatchVersion(currentVersion, atStep),
                                 assembledAtMs,
-                                lengthReport(groups, open));
+                                lengthReport(groups));
                     } catch (
                             IllegalArgumentException
                                     e) { // follows from the records alone, so a restart would meet it again
                         String why = "batch " + nextBatchId + " is given up: " + e.getMessage();
-                        failed.accept(why);
-                        groups.forEach(group -> leave.leave(group, OutcomeReason.STAGE_FAILED, why));
+                        context.meters().batchFailed(why);
+                        groups.forEach(group -> leave(group, OutcomeReason.STAGE_FAILED, decidedAtMs, why));
                         atLeast = 1;
                         continue;
                     }
-                    out.accept(batch);
+                    take(batch);
                     nextBatchId++;
                     store.putNextBatchId(nextBatchId);
-                    groups.forEach(batched);
+                    groups.forEach(AssemblyTask.this::forget);
                     staleSinceBatch = 0;
                     Forgotten forgotten = versions.forgetBefore(assembledAtMs);
                     forgotten.versions().forEach(store.versions::delete);
@@ -671,7 +655,7 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
          * arrival is assumed to be as old as the oldest version in these groups. The cutter waits for it while the learner has
          * other batches, which costs nothing. After that the staleness limit may drop it.
          */
-        private boolean wouldOvertake(List<Group> groups, Collection<Group> open, long lastChance) {
+        private boolean wouldOvertake(List<Group> groups, long lastChance) {
             if (config.order() != Order.COMPLETION) {
                 return false;
             }
@@ -685,7 +669,8 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
                 return false;
             }
             return isHole
-                    || open.stream().anyMatch(group -> group.ordinal() < newest && group.oldestVersion() <= lastChance);
+                    || open.values().stream()
+                            .anyMatch(group -> group.ordinal() < newest && group.oldestVersion() <= lastChance);
         }
 
         private long outstanding() {
@@ -730,24 +715,19 @@ public final class AssemblyTask implements DecisionTask<AssemblyArrival> {
             return waits;
         }
 
-        /** How a group leaves. */
-        interface GroupExit {
-            void leave(Group group, OutcomeReason reason, String detail);
-        }
-
         /**
          * Reports whether the order of groups favours short answers: compares the batched groups with those left behind.
          * Submission order cannot favour them, and there the groups left behind depend on timing, which would make two runs
          * over the same topics differ.
          */
-        private StageReport lengthReport(List<Group> batched, Collection<Group> open) {
+        private StageReport lengthReport(List<Group> batched) {
             List<Member> taken = membersOf(batched);
             double mean = (double) tokensOf(taken) / taken.size();
             Map<String, Double> values = new TreeMap<>();
             values.put("mean_tokens", mean);
             if (config.order() != Order.SUBMISSION) {
                 List<Member> waiting = new ArrayList<>(membersOf(queue.all()));
-                waiting.addAll(membersOf(open));
+                waiting.addAll(membersOf(open.values()));
                 double meanOfAll = (double) (tokensOf(taken) + tokensOf(waiting)) / (taken.size() + waiting.size());
                 values.put("waiting_sequences", (double) waiting.size());
                 values.put("length_bias", mean / meanOfAll);
