@@ -14,7 +14,7 @@ import dev.millrace.topology.batch.AssemblyStore.MemberPlace;
 import dev.millrace.topology.batch.BatchConfig.Order;
 import dev.millrace.topology.batch.BatchMaker.BatchVersion;
 import dev.millrace.topology.batch.BatchMaker.Freshness;
-import dev.millrace.topology.batch.ReadyGroups.Turn;
+import dev.millrace.topology.batch.BatchQueue.Turn;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
 import dev.millrace.topology.batch.MemberVectors.Vectors;
 import dev.millrace.topology.batch.VersionHistory.Forgotten;

@@ -1,36 +1,89 @@
 package dev.millrace.topology.batch;
 
 import dev.millrace.topology.batch.BatchConfig.Order;
-import dev.millrace.topology.batch.ReadyGroups.Turn;
 import dev.millrace.topology.task.Wait;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.TreeMap;
 import java.util.TreeSet;
+import java.util.function.BiConsumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Queue of groups that are ready for a batch. Confined to one task. */
+/** Queue of groups that are ready for a batch, in the configured order. Confined to one task. */
 final class BatchQueue {
+    /**
+     * Order in which groups became ready: by trajectory offset, whole groups before short ones.
+     *
+     * @param offset of the last trajectory before
+     * @param isShort closed by the deadline
+     */
+    record Turn(long offset, boolean isShort) implements Comparable<Turn> {
+        private static final Comparator<Turn> ORDER =
+                Comparator.comparingLong(Turn::offset).thenComparing(Turn::isShort);
+
+        @Override
+        public int compareTo(Turn other) {
+            return ORDER.compare(this, other);
+        }
+    }
+
+    private record Ready(Group group, Turn turn, int sequences, long tokens, long oldestVersion) {
+        static Ready of(Group group, Turn turn) {
+            List<Member> members = group.members();
+            return new Ready(
+                    group,
+                    turn,
+                    members.size(),
+                    members.stream().mapToLong(Member::trainableTokens).sum(),
+                    members.stream().mapToLong(Member::oldestVersion).min().orElseThrow());
+        }
+    }
+
     private final BatchConfig config;
-    private final ReadyGroups ready;
     private final SubmissionOrder submission;
+    /** Groups that may go into the next batch, in the configured order. */
+    private final TreeSet<Ready> ready;
+
+    private final Map<Group, Ready> byGroup = new HashMap<>();
+    /** Of all ready groups. */
+    private int sequences;
+
+    private long tokens;
 
     /** @param patienceMs activity after which a request without samples is skipped */
     BatchQueue(BatchConfig config, AssemblyStore store, long patienceMs, boolean isFirstEpoch) {
         this.config = config;
-        this.ready = new ReadyGroups(config.order());
         this.submission = new SubmissionOrder(store, patienceMs, isFirstEpoch);
+        Comparator<Ready> first = switch (config.order()) {
+            case COMPLETION -> Comparator.comparing(Ready::turn);
+            case SUBMISSION -> Comparator.comparingLong(r -> r.group().ordinal());
+            case FRESHEST ->
+                Comparator.comparingLong(Ready::oldestVersion).reversed().thenComparing(Ready::turn);
+        };
+        ready = new TreeSet<>(first.thenComparingLong(r -> r.group().ordinal())
+                .thenComparing(r -> r.group().groupId()));
     }
 
     void add(Group group, Turn turn) {
         if (config.order() == Order.SUBMISSION) {
             submission.add(group, turn);
         } else {
-            ready.add(group, turn);
+            addReady(group, turn);
         }
+    }
+
+    private void addReady(Group group, Turn turn) {
+        Ready added = Ready.of(group, turn);
+        ready.add(added);
+        byGroup.put(group, added);
+        sequences += added.sequences();
+        tokens += added.tokens();
     }
 
     /** Records a group that left without a batch. */
@@ -47,21 +100,51 @@ final class BatchQueue {
      * @return whether a group moved, or the group waited for changed
      */
     boolean advance(long nowMs) {
-        return submission.pass(nowMs, ready);
+        return submission.pass(nowMs, this::addReady);
     }
 
     /**
-     * The groups of the next batch; empty if there are too few.
+     * The first groups that fill a batch, without removing them; empty if all groups do not fill one.
      *
      * @param atLeast number of groups to take at least
-     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch
+     * @param lastChance groups with a token of this version or an older one would be too stale for any later batch; they
+     *     go first
      */
     List<Group> next(int atLeast, long lastChance) {
-        return ready.first(config, atLeast, lastChance);
+        if (!config.isEnough(sequences, tokens)) { // for most arrivals
+            return List.of();
+        }
+        List<Group> first = new ArrayList<>();
+        int taken = 0;
+        long trainable = 0;
+        for (Ready next : inOrder(lastChance)) {
+            first.add(next.group());
+            taken += next.sequences();
+            trainable += next.tokens();
+            if (first.size() >= atLeast && config.isEnough(taken, trainable)) {
+                return first;
+            }
+        }
+        return List.of();
     }
 
-    void remove(List<Group> groups) {
-        ready.remove(groups);
+    private Collection<Ready> inOrder(long lastChance) {
+        if (config.order() != Order.COMPLETION
+                || ready.stream().noneMatch(group -> group.oldestVersion() <= lastChance)) {
+            return ready;
+        }
+        List<Ready> lastFirst = new ArrayList<>(ready);
+        lastFirst.sort(Comparator.comparing(group -> group.oldestVersion() > lastChance)); // stable
+        return lastFirst;
+    }
+
+    void remove(List<Group> leaving) {
+        for (Group group : leaving) {
+            Ready removed = Objects.requireNonNull(byGroup.remove(group), group::groupId);
+            ready.remove(removed);
+            sequences -= removed.sequences();
+            tokens -= removed.tokens();
+        }
     }
 
     /**
@@ -92,7 +175,7 @@ final class BatchQueue {
 
     /** Every group, including those that wait for their turn. */
     List<Group> all() {
-        List<Group> all = new ArrayList<>(ready.all());
+        List<Group> all = new ArrayList<>(ready.stream().map(Ready::group).toList());
         all.addAll(submission.waiting());
         return all;
     }
@@ -109,7 +192,7 @@ final class BatchQueue {
         private static final long UNKNOWN = -1;
 
         /** A group that waits for its turn. */
-        private record Waiting(Group group, ReadyGroups.Turn turn) {}
+        private record Waiting(Group group, Turn turn) {}
 
         private final AssemblyStore store;
         private final long patienceMs;
@@ -132,7 +215,7 @@ final class BatchQueue {
         }
 
         /** Adds a ready group, which waits for its turn. */
-        void add(Group group, ReadyGroups.Turn turn) {
+        void add(Group group, Turn turn) {
             if (next == UNKNOWN) {
                 next = group.ordinal();
             }
@@ -161,7 +244,7 @@ final class BatchQueue {
          * @param nowMs current time of the activity clock
          * @return whether a group moved, or the group waited for changed
          */
-        boolean pass(long nowMs, ReadyGroups ready) {
+        boolean pass(long nowMs, BiConsumer<Group, Turn> ready) {
             long before = next;
             long blockedBeforeMs = blockedSinceMs;
             while (true) {
@@ -180,7 +263,7 @@ final class BatchQueue {
                 }
                 waiting.pollFirstEntry().getValue().stream()
                         .sorted(Comparator.comparing(w -> w.group().groupId()))
-                        .forEach(w -> ready.add(w.group(), w.turn()));
+                        .forEach(w -> ready.accept(w.group(), w.turn()));
                 next = Math.max(next, first.getKey() + 1);
                 blockedSinceMs = NOT_BLOCKED;
             }
