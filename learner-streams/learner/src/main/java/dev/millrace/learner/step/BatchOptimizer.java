@@ -72,7 +72,6 @@ public final class BatchOptimizer implements AutoCloseable {
     private final CriticConfig.@Nullable ValueHead critic;
     private final Optional<LoraStart> lora;
     private final List<TensorSpec> trained;
-    private final LearningRate learningRate;
     private final GradientShards shards;
     private final Gradients gradients;
     private final ReferenceLogProbs references;
@@ -147,7 +146,6 @@ public final class BatchOptimizer implements AutoCloseable {
         this.critic = algorithm.critic() instanceof CriticConfig.ValueHead head ? head : null;
         this.lora = lora;
         this.trained = lora.map(start -> start.shape().tensors(shape)).orElseGet(shape::tensors);
-        this.learningRate = new LearningRate(config.optimizer());
         this.shards = new GradientShards(engine, shape, lora.map(LoraStart::shape), config, threads);
         this.gradients = new Gradients(trained);
         this.references = new ReferenceLogProbs(algorithm.kl(), shards, gradients);
@@ -251,7 +249,7 @@ public final class BatchOptimizer implements AutoCloseable {
                         rate = update(batch, scale, weights, optimizer, means);
                     }
                 }
-                FiniteStep.require(batch, weights, optimizer.state());
+                requireFinite(batch, weights, optimizer.state());
             }
         } catch (NonFiniteMemberException e) {
             throw nonFinite(members, e.member(), e);
@@ -316,7 +314,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private double update(TrainingBatch batch, double scale, Weights weights, AdamW optimizer, StepMetricsTally means) {
         clip(batch, means);
         long begun = System.nanoTime();
-        double rate = learningRate.at(optimizer.state().steps()) * scale;
+        double rate = config.optimizer().rateAt(optimizer.state().steps()) * scale;
         optimizer.step(weights, gradients, rate);
         means.addSeconds(StepMetric.SECONDS_OPTIMIZER, begun);
         return rate;
@@ -427,8 +425,7 @@ public final class BatchOptimizer implements AutoCloseable {
     private void clip(TrainingBatch batch, StepMetricsTally means) {
         double norm = gradients.l2Norm();
         if (!Double.isFinite(norm)) {
-            throw new NonFiniteStepException(
-                    batch.batch().getBatchId(), FiniteStep.firstNonFinite(gradients, norm), null);
+            throw new NonFiniteStepException(batch.batch().getBatchId(), firstNonFinite(gradients, norm), null);
         }
         double bound = config.optimizer().maxGradNorm();
         boolean clipped = bound > 0 && norm > bound;
@@ -682,48 +679,43 @@ public final class BatchOptimizer implements AutoCloseable {
         return coefficients;
     }
 
-    /** Refuses a step with a NaN or infinite result, naming tensor and element. */
-    static final class FiniteStep {
-        private FiniteStep() {}
-
-        /** Names the first non-finite element of a gradient whose norm is not finite. */
-        static String firstNonFinite(Gradients gradients, double norm) {
-            for (TensorSpec spec : gradients.specs()) {
-                FloatBuffer gradient = gradients.tensor(spec.name());
-                for (int i = 0; i < gradient.limit(); i++) {
-                    if (!Float.isFinite(gradient.get(i))) {
-                        return "the gradient of " + spec.name() + " is " + gradient.get(i) + " at element " + i;
-                    }
+    /** Names the first non-finite element of a gradient whose norm is not finite. */
+    private static String firstNonFinite(Gradients gradients, double norm) {
+        for (TensorSpec spec : gradients.specs()) {
+            FloatBuffer gradient = gradients.tensor(spec.name());
+            for (int i = 0; i < gradient.limit(); i++) {
+                if (!Float.isFinite(gradient.get(i))) {
+                    return "the gradient of " + spec.name() + " is " + gradient.get(i) + " at element " + i;
                 }
             }
-            return "the norm of the gradient is " + norm + ", although every element is finite";
         }
+        return "the norm of the gradient is " + norm + ", although every element is finite";
+    }
 
-        /** Checks moments too: an infinite second moment freezes its weight unnoticed. */
-        static void require(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
-            if (weights.adapter().isPresent()) {
-                require(batch, weights.trained().tensors(), "");
-            }
-            require(batch, weights.tensors(), "");
-            require(batch, optimizer.first(), "the first moment of ");
-            require(batch, optimizer.second(), "the second moment of ");
+    /** Refuses a NaN or infinite result. Checks moments too: an infinite second moment freezes its weight unnoticed. */
+    private static void requireFinite(TrainingBatch batch, Weights weights, AdamW.State optimizer) {
+        if (weights.adapter().isPresent()) {
+            requireFinite(batch, weights.trained().tensors(), "");
         }
+        requireFinite(batch, weights.tensors(), "");
+        requireFinite(batch, optimizer.first(), "the first moment of ");
+        requireFinite(batch, optimizer.second(), "the second moment of ");
+    }
 
-        private static void require(TrainingBatch batch, TensorSet tensors, String what) {
-            if (tensors.newer().map(DeviceValues::isFinite).orElse(false)) {
-                return;
-            }
-            for (TensorSpec spec : tensors.specs()) {
-                FloatBuffer tensor = tensors.values(spec.name());
-                while (tensor.hasRemaining()) {
-                    float value = tensor.get();
-                    if (!Float.isFinite(value)) {
-                        throw new NonFiniteStepException(
-                                batch.batch().getBatchId(),
-                                "the step made " + what + spec.name() + " " + value + " at element "
-                                        + (tensor.position() - 1),
-                                null);
-                    }
+    private static void requireFinite(TrainingBatch batch, TensorSet tensors, String what) {
+        if (tensors.newer().map(DeviceValues::isFinite).orElse(false)) {
+            return;
+        }
+        for (TensorSpec spec : tensors.specs()) {
+            FloatBuffer tensor = tensors.values(spec.name());
+            while (tensor.hasRemaining()) {
+                float value = tensor.get();
+                if (!Float.isFinite(value)) {
+                    throw new NonFiniteStepException(
+                            batch.batch().getBatchId(),
+                            "the step made " + what + spec.name() + " " + value + " at element "
+                                    + (tensor.position() - 1),
+                            null);
                 }
             }
         }
@@ -861,43 +853,6 @@ public final class BatchOptimizer implements AutoCloseable {
 
         float[] proximal() {
             return proximal;
-        }
-    }
-
-    /**
-     * The learning rate of a step: {@code rate · min(1, (n+1)/warm_up_steps) · decay(n)}, n being the steps taken before.
-     *
-     * <p>A function of n alone, so a restarted learner continues with the same rate. Linear decay is {@code (N-n)/(N-w)}
-     * and cosine decay {@code (1 + cos(π (n-w)/(N-w))) / 2} for {@code w <= n <= N}, with w the warm-up steps and N
-     * decay.steps; both are 1 before and 0 after.
-     */
-    static final class LearningRate {
-        private final OptimizerConfig config;
-
-        LearningRate(OptimizerConfig config) {
-            this.config = config;
-        }
-
-        /** @param stepsBefore optimiser steps taken so far */
-        double at(long stepsBefore) {
-            double warmUp = config.warmUpSteps() == 0 ? 1 : Math.min(1, (stepsBefore + 1.0) / config.warmUpSteps());
-            return config.learningRate() * warmUp * decay(stepsBefore);
-        }
-
-        private double decay(long stepsBefore) {
-            if (config.decay() instanceof DecayConfig.Linear linear) {
-                return 1 - done(stepsBefore, linear.steps());
-            }
-            if (config.decay() instanceof DecayConfig.Cosine cosine) {
-                return (1 + StrictMath.cos(Math.PI * done(stepsBefore, cosine.steps())))
-                        / 2; // strict: the same bits everywhere
-            }
-            return 1;
-        }
-
-        private double done(long stepsBefore, long end) {
-            double span = end - (double) config.warmUpSteps();
-            return Math.min(1, Math.max(0, stepsBefore - config.warmUpSteps()) / span);
         }
     }
 }

@@ -51,6 +51,34 @@ public record OptimizerConfig(
         return new AdamW.Config(beta1, beta2, epsilon, weightDecay);
     }
 
+    /**
+     * The learning rate of a step: {@code rate · min(1, (n+1)/warm_up_steps) · decay(n)}, n being the steps taken before.
+     *
+     * <p>A function of n alone, so a restarted learner continues with the same rate. Linear decay is {@code (N-n)/(N-w)}
+     * and cosine decay {@code (1 + cos(π (n-w)/(N-w))) / 2} for {@code w <= n <= N}, with w the warm-up steps and N
+     * decay.steps; both are 1 before and 0 after.
+     */
+    double rateAt(long stepsBefore) {
+        double warmUp = warmUpSteps == 0 ? 1 : Math.min(1, (stepsBefore + 1.0) / warmUpSteps);
+        return learningRate * warmUp * decayAt(stepsBefore);
+    }
+
+    private double decayAt(long stepsBefore) {
+        if (decay instanceof DecayConfig.Linear linear) {
+            return 1 - doneAt(stepsBefore, linear.steps());
+        }
+        if (decay instanceof DecayConfig.Cosine cosine) {
+            return (1 + StrictMath.cos(Math.PI * doneAt(stepsBefore, cosine.steps())))
+                    / 2; // strict: the same bits everywhere
+        }
+        return 1;
+    }
+
+    private double doneAt(long stepsBefore, long end) {
+        double span = end - (double) warmUpSteps;
+        return Math.min(1, Math.max(0, stepsBefore - warmUpSteps) / span);
+    }
+
     private static void afterWarmUp(long steps, int warmUpSteps) {
         if (steps <= warmUpSteps) {
             throw new IllegalArgumentException("decay.steps must be above warm_up_steps=" + warmUpSteps + ": " + steps);

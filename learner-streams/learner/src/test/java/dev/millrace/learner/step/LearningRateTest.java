@@ -4,39 +4,38 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.within;
 
-import dev.millrace.learner.step.BatchOptimizer.LearningRate;
 import org.junit.jupiter.api.Test;
 
 class LearningRateTest {
 
     @Test
     void shouldRiseLinearlyAndStay() {
-        LearningRate rate = rate(2.0, 4, new DecayConfig.Constant());
+        OptimizerConfig rate = rate(2.0, 4, new DecayConfig.Constant());
 
-        assertThat(rate.at(0)).isEqualTo(0.5);
-        assertThat(rate.at(2)).isEqualTo(1.5);
-        assertThat(rate.at(3)).isEqualTo(2.0);
-        assertThat(rate.at(1_000_000)).isEqualTo(2.0);
+        assertThat(rate.rateAt(0)).isEqualTo(0.5);
+        assertThat(rate.rateAt(2)).isEqualTo(1.5);
+        assertThat(rate.rateAt(3)).isEqualTo(2.0);
+        assertThat(rate.rateAt(1_000_000)).isEqualTo(2.0);
     }
 
     @Test
     void shouldFallInAStraightLineAfterWarmUp() {
-        LearningRate rate = rate(2.0, 4, new DecayConfig.Linear(8));
+        OptimizerConfig rate = rate(2.0, 4, new DecayConfig.Linear(8));
 
-        assertThat(rate.at(3)).isEqualTo(2.0);
-        assertThat(rate.at(5)).isEqualTo(1.5); // one of four steps done
-        assertThat(rate.at(8)).isZero();
-        assertThat(rate.at(9)).isZero();
+        assertThat(rate.rateAt(3)).isEqualTo(2.0);
+        assertThat(rate.rateAt(5)).isEqualTo(1.5); // one of four steps done
+        assertThat(rate.rateAt(8)).isZero();
+        assertThat(rate.rateAt(9)).isZero();
     }
 
     @Test
     void shouldFallAsHalfACosine() {
-        LearningRate rate = rate(2.0, 0, new DecayConfig.Cosine(4));
+        OptimizerConfig rate = rate(2.0, 0, new DecayConfig.Cosine(4));
 
-        assertThat(rate.at(0)).isEqualTo(2.0);
-        assertThat(rate.at(1)).isCloseTo(1 + Math.sqrt(0.5), within(1e-12)); // 1 + cos(45 degrees)
-        assertThat(rate.at(2)).isCloseTo(1.0, within(1e-12));
-        assertThat(rate.at(4)).isCloseTo(0.0, within(1e-12));
+        assertThat(rate.rateAt(0)).isEqualTo(2.0);
+        assertThat(rate.rateAt(1)).isCloseTo(1 + Math.sqrt(0.5), within(1e-12)); // 1 + cos(45 degrees)
+        assertThat(rate.rateAt(2)).isCloseTo(1.0, within(1e-12));
+        assertThat(rate.rateAt(4)).isCloseTo(0.0, within(1e-12));
     }
 
     @Test
@@ -66,7 +65,7 @@ class LearningRateTest {
                 .withMessage("max_grad_norm must be at least 0 and finite: Infinity");
     }
 
-    private static LearningRate rate(double learningRate, int warmUp, DecayConfig decay) {
-        return new LearningRate(new OptimizerConfig(learningRate, warmUp, decay, 0.9, 0.999, 1e-8, 0, 1));
+    private static OptimizerConfig rate(double learningRate, int warmUp, DecayConfig decay) {
+        return new OptimizerConfig(learningRate, warmUp, decay, 0.9, 0.999, 1e-8, 0, 1);
     }
 }
