@@ -112,7 +112,7 @@ final class StepStart {
                 coefficient == null ? 0 : controls.get(KL_COEFFICIENT).orElse(coefficient.initial());
         StageFacts facts = facts(members, old, proximal, reference, current, version);
         StepDecision decision = algorithm.mode() == Mode.RECORDED
-                ? new RecordedDecision(algorithm).of(members, facts, version)
+                ? recorded(members, facts, version)
                 : decided(decide(facts, klCoefficient, means), old, proximal);
         if (readsNorms && decision.left().trainedTokens() > 0) {
             decision = heldAgainstNorms(decision, facts, members, weights, means);
@@ -251,11 +251,10 @@ final class StepStart {
         return switch (algorithm.mode()) {
             case RECORDED -> members.proximal();
             case BYPASS -> members.behavior();
-            case INTERPOLATED -> new InterpolatedPolicy(members, scored(known), version).everywhere();
+            case INTERPOLATED -> interpolated(members, scored(known), version);
             case DECOUPLED ->
                 algorithm.missingOldLogProbs() == MissingOldLogProbs.INTERPOLATE
-                        ? new InterpolatedPolicy(members, scored(known), version)
-                                .whereOldIsMissing(members, scored(known), means)
+                        ? interpolatedWhereOldIsMissing(members, scored(known), version, means)
                         : scored(known);
         };
     }
@@ -265,189 +264,173 @@ final class StepStart {
                 .values();
     }
 
-    /** A-3PO's proximal log-probs of a batch, between behavior and current by each token's age. */
-    static final class InterpolatedPolicy {
-        private final float[] logProbs;
-
-        /** @param current log-probs of the step's starting weights */
-        InterpolatedPolicy(StepMembers members, float[] current, long version) {
-            int[] versions = new int[current.length];
-            Arrays.fill(versions, ProximalApproximation.NOT_SAMPLED);
-            BatchVersions sampledBy = members.versions();
-            for (int s = 0; s < members.count(); s++) {
-                for (VersionSpan span : sampledBy.spans(s)) {
-                    Arrays.fill(
-                            versions,
-                            members.own().start(s) + span.start(),
-                            members.own().start(s) + span.end(),
-                            Math.toIntExact(span.version()));
-                }
+    /** A-3PO's proximal log-probs of a batch, between behavior and these current ones by each token's age. */
+    private static float[] interpolated(StepMembers members, float[] current, long version) {
+        int[] versions = new int[current.length];
+        Arrays.fill(versions, ProximalApproximation.NOT_SAMPLED);
+        BatchVersions sampledBy = members.versions();
+        for (int s = 0; s < members.count(); s++) {
+            for (VersionSpan span : sampledBy.spans(s)) {
+                Arrays.fill(
+                        versions,
+                        members.own().start(s) + span.start(),
+                        members.own().start(s) + span.end(),
+                        Math.toIntExact(span.version()));
             }
-            this.logProbs = new float[current.length];
-            ProximalApproximation.LOGLINEAR.compute(
-                    members.own(), members.behavior(), current, versions, Math.toIntExact(version), logProbs);
         }
+        float[] logProbs = new float[current.length];
+        ProximalApproximation.LOGLINEAR.compute(
+                members.own(), members.behavior(), current, versions, Math.toIntExact(version), logProbs);
+        return logProbs;
+    }
 
-        /** Log-probs of all members; shared. */
-        float[] everywhere() {
-            return logProbs;
-        }
-
-        /** Replaces the log-probs of members without old ones, and counts these. */
-        float[] whereOldIsMissing(StepMembers members, float[] others, StepMetricsTally means) {
-            float[] recovered = others.clone();
-            int sequences = 0;
-            for (int s = 0; s < members.count(); s++) {
-                if (members.withoutOld()[s]) {
-                    int start = members.own().start(s);
-                    System.arraycopy(
-                            logProbs, start, recovered, start, members.own().length(s));
-                    sequences++;
-                }
+    /** The current log-probs, interpolated for the members without old ones; counts these. */
+    private static float[] interpolatedWhereOldIsMissing(
+            StepMembers members, float[] current, long version, StepMetricsTally means) {
+        float[] logProbs = interpolated(members, current, version);
+        float[] recovered = current.clone();
+        int sequences = 0;
+        for (int s = 0; s < members.count(); s++) {
+            if (members.withoutOld()[s]) {
+                int start = members.own().start(s);
+                System.arraycopy(
+                        logProbs, start, recovered, start, members.own().length(s));
+                sequences++;
             }
-            means.once(StepMetric.PROXIMAL_SEQUENCES_INTERPOLATED, sequences);
-            return recovered;
         }
+        means.once(StepMetric.PROXIMAL_SEQUENCES_INTERPOLATED, sequences);
+        return recovered;
     }
 
     /**
      * The decision of mode {@code recorded}: masks, advantages and step scale of the batch. Importance weights are the batch's if
      * recorded, else computed from recorded log-probs. Masks tokens that have exceeded the staleness limit since.
+     *
+     * @param facts with the recorded log-probs
+     * @param version at step start
      */
-    static final class RecordedDecision {
-        private final Algorithm algorithm;
-
-        RecordedDecision(Algorithm algorithm) {
-            this.algorithm = algorithm;
+    private StepDecision recorded(StepMembers members, StageFacts facts, long version) {
+        LearnerBatch batch = members.batch().batch();
+        LateStaleness late = LateStaleness.of(members, algorithm.staleness().maxVersions(), version);
+        Decision weighed = StageBatch.decide(
+                facts.toBuilder()
+                        .versions(expectedVersion(batch), members.versions())
+                        .build(),
+                weighing());
+        @Nullable String[] maskedBy = late.maskedBy();
+        if (maskedBy == null) {
+            maskedBy = new String[members.count()];
+            for (int s = 0; s < maskedBy.length; s++) {
+                maskedBy[s] = members.entry(s).getMaskedBy();
+            }
         }
+        List<StageReport> reports = new ArrayList<>(late.stages(batch.getStages()));
+        List<StageOutcome> weighing =
+                weighed.outcomes().subList(1, weighed.outcomes().size()); // who is left out stands
+        for (StageReport report : StageReports.of(weighing)) {
+            reports.removeIf(before -> before.getStage().equals(report.getStage()));
+            reports.add(report);
+        }
+        return new StepDecision(
+                new Decision(
+                        late.left(),
+                        members.rewards(),
+                        members.recordedAdvantages(),
+                        members.recordedTokenAdvantages(),
+                        Optional.empty(),
+                        members.recordedWeights().orElse(weighed.weights()),
+                        maskedBy,
+                        weighed.outcomes(),
+                        present(batch.getEssRatio()),
+                        present(batch.getEssRatioTruncated()),
+                        present(batch.getSecondMoment()),
+                        batch.getStepScale()),
+                members.old(),
+                members.proximal(),
+                List.copyOf(reports));
+    }
 
-        /**
-         * @param facts with the recorded log-probs
-         * @param version at step start
-         */
-        StepDecision of(StepMembers members, StageFacts facts, long version) {
-            LearnerBatch batch = members.batch().batch();
-            LateStaleness late = LateStaleness.of(members, algorithm.staleness().maxVersions(), version);
-            Decision weighed = StageBatch.decide(
-                    facts.toBuilder()
-                            .versions(expectedVersion(batch), members.versions())
-                            .build(),
-                    weighing());
-            @Nullable String[] maskedBy = late.maskedBy();
-            if (maskedBy == null) {
-                maskedBy = new String[members.count()];
-                for (int s = 0; s < maskedBy.length; s++) {
-                    maskedBy[s] = members.entry(s).getMaskedBy();
+    /** That at which the batch expected its step to start, from which its own stages counted. */
+    private static long expectedVersion(LearnerBatch batch) {
+        return batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
+    }
+
+    private List<Stage> weighing() {
+        List<Stage> stages =
+                new ArrayList<>(List.of(algorithm.missingOldLogProbs().stage()));
+        algorithm
+                .objective()
+                .weightsCompare()
+                .map(algorithm.weights()::comparing)
+                .ifPresent(stages::add);
+        if (algorithm.staleness().halfLifeVersions() > 0) {
+            stages.add(new StalenessDamping(algorithm.staleness().halfLifeVersions()));
+        }
+        return stages;
+    }
+
+    private static OptionalDouble present(@Nullable Double figure) {
+        return figure == null ? OptionalDouble.empty() : OptionalDouble.of(figure);
+    }
+
+    /**
+     * Masks tokens that exceed the staleness limit at step start. There are none if the step starts at the expected version.
+     *
+     * @param left the layout under the batch's masks, without these tokens
+     * @param report of the stage; null without such tokens
+     * @param maskedBy per member, the stage that masked its last token, or null; null without such tokens
+     */
+    record LateStaleness(
+            TokenBatch left,
+            @Nullable StageReport report,
+            @Nullable String @Nullable [] maskedBy) {
+        /** Name of the stage in reports. */
+        static final String STAGE = "staleness_at_step";
+
+        static LateStaleness of(StepMembers members, long maxVersions, long version) {
+            TokenBatch recorded = members.own().withMask(members.recordedMask());
+            byte[] mask = new byte[recorded.tokenCount()];
+            new StalenessLimit(maxVersions).maskTokens(members.versions(), version, mask);
+            long masked = 0;
+            for (int t = 0; t < mask.length; t++) {
+                masked += mask[t] == 0 && recorded.isTrained(t) ? 1 : 0;
+                mask[t] = mask[t] == 1 && recorded.isTrained(t) ? (byte) 1 : 0;
+            }
+            if (masked == 0) {
+                return new LateStaleness(recorded, null, null);
+            }
+            TokenBatch left = recorded.withMask(mask);
+            String[] maskedBy = new String[members.count()];
+            long seen = 0;
+            long lost = 0;
+            for (int s = 0; s < maskedBy.length; s++) {
+                BatchEntry entry = members.batch().members().get(s).entry();
+                boolean wasTrained = recorded.trainedTokens(s) > 0;
+                seen += wasTrained ? 1 : 0;
+                if (left.trainedTokens(s) == 0) {
+                    maskedBy[s] = wasTrained ? STAGE : entry.getMaskedBy();
+                    lost += wasTrained ? 1 : 0;
                 }
             }
-            List<StageReport> reports = new ArrayList<>(late.stages(batch.getStages()));
-            List<StageOutcome> weighing =
-                    weighed.outcomes().subList(1, weighed.outcomes().size()); // who is left out stands
-            for (StageReport report : StageReports.of(weighing)) {
-                reports.removeIf(before -> before.getStage().equals(report.getStage()));
-                reports.add(report);
-            }
-            return new StepDecision(
-                    new Decision(
-                            late.left(),
-                            members.rewards(),
-                            members.recordedAdvantages(),
-                            members.recordedTokenAdvantages(),
-                            Optional.empty(),
-                            members.recordedWeights().orElse(weighed.weights()),
-                            maskedBy,
-                            weighed.outcomes(),
-                            present(batch.getEssRatio()),
-                            present(batch.getEssRatioTruncated()),
-                            present(batch.getSecondMoment()),
-                            batch.getStepScale()),
-                    members.old(),
-                    members.proximal(),
-                    List.copyOf(reports));
+            return new LateStaleness(
+                    left,
+                    new StageReport(
+                            STAGE,
+                            (long) recorded.trainedTokens(),
+                            masked,
+                            seen,
+                            lost,
+                            Map.of("max_versions", (double) maxVersions, "current_version", (double) version)),
+                    maskedBy);
         }
 
-        /** That at which the batch expected its step to start, from which its own stages counted. */
-        private static long expectedVersion(LearnerBatch batch) {
-            return batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
-        }
-
-        private List<Stage> weighing() {
-            List<Stage> stages =
-                    new ArrayList<>(List.of(algorithm.missingOldLogProbs().stage()));
-            algorithm
-                    .objective()
-                    .weightsCompare()
-                    .map(algorithm.weights()::comparing)
-                    .ifPresent(stages::add);
-            if (algorithm.staleness().halfLifeVersions() > 0) {
-                stages.add(new StalenessDamping(algorithm.staleness().halfLifeVersions()));
+        List<StageReport> stages(List<StageReport> recorded) {
+            if (report == null) {
+                return recorded;
             }
-            return stages;
-        }
-
-        private static OptionalDouble present(@Nullable Double figure) {
-            return figure == null ? OptionalDouble.empty() : OptionalDouble.of(figure);
-        }
-
-        /**
-         * Masks tokens that exceed the staleness limit at step start. There are none if the step starts at the expected version.
-         *
-         * @param left the layout under the batch's masks, without these tokens
-         * @param report of the stage; null without such tokens
-         * @param maskedBy per member, the stage that masked its last token, or null; null without such tokens
-         */
-        record LateStaleness(
-                TokenBatch left,
-                @Nullable StageReport report,
-                @Nullable String @Nullable [] maskedBy) {
-            /** Name of the stage in reports. */
-            static final String STAGE = "staleness_at_step";
-
-            static LateStaleness of(StepMembers members, long maxVersions, long version) {
-                TokenBatch recorded = members.own().withMask(members.recordedMask());
-                byte[] mask = new byte[recorded.tokenCount()];
-                new StalenessLimit(maxVersions).maskTokens(members.versions(), version, mask);
-                long masked = 0;
-                for (int t = 0; t < mask.length; t++) {
-                    masked += mask[t] == 0 && recorded.isTrained(t) ? 1 : 0;
-                    mask[t] = mask[t] == 1 && recorded.isTrained(t) ? (byte) 1 : 0;
-                }
-                if (masked == 0) {
-                    return new LateStaleness(recorded, null, null);
-                }
-                TokenBatch left = recorded.withMask(mask);
-                String[] maskedBy = new String[members.count()];
-                long seen = 0;
-                long lost = 0;
-                for (int s = 0; s < maskedBy.length; s++) {
-                    BatchEntry entry = members.batch().members().get(s).entry();
-                    boolean wasTrained = recorded.trainedTokens(s) > 0;
-                    seen += wasTrained ? 1 : 0;
-                    if (left.trainedTokens(s) == 0) {
-                        maskedBy[s] = wasTrained ? STAGE : entry.getMaskedBy();
-                        lost += wasTrained ? 1 : 0;
-                    }
-                }
-                return new LateStaleness(
-                        left,
-                        new StageReport(
-                                STAGE,
-                                (long) recorded.trainedTokens(),
-                                masked,
-                                seen,
-                                lost,
-                                Map.of("max_versions", (double) maxVersions, "current_version", (double) version)),
-                        maskedBy);
-            }
-
-            List<StageReport> stages(List<StageReport> recorded) {
-                if (report == null) {
-                    return recorded;
-                }
-                List<StageReport> all = new ArrayList<>(recorded);
-                all.add(report);
-                return all;
-            }
+            List<StageReport> all = new ArrayList<>(recorded);
+            all.add(report);
+            return all;
         }
     }
 }
