@@ -5,6 +5,8 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -14,19 +16,34 @@ import org.jspecify.annotations.Nullable;
  * recorded with its proximal log-probs. Packed as the batch is.
  */
 final class CurrentMoments {
-    private final float @Nullable [] entropies;
-    private final float @Nullable [] sumSquaredProbs;
-    private final float @Nullable [] values;
+    /** What is known besides the likeliest tokens: of which stage input, where it is recorded, and what scores have of it. */
+    private enum Vector {
+        ENTROPIES(StageInput.ENTROPIES, Trajectory::getProximalEntropies, GradientShards.Scores::entropies),
+        SUM_SQUARED_PROBS(
+                StageInput.SQUARED_PROBABILITIES,
+                Trajectory::getProximalSumSquaredProbs,
+                GradientShards.Scores::sumSquaredProbs),
+        VALUES(StageInput.VALUES, Trajectory::getProximalValues, GradientShards.Scores::values);
+
+        private final StageInput input;
+        private final Function<Trajectory, ByteBuffer> recorded;
+        private final Function<GradientShards.Scores, float[]> scored;
+
+        Vector(
+                StageInput input,
+                Function<Trajectory, ByteBuffer> recorded,
+                Function<GradientShards.Scores, float[]> scored) {
+            this.input = input;
+            this.recorded = recorded;
+            this.scored = scored;
+        }
+    }
+
+    private final Map<Vector, float[]> vectors;
     private final @Nullable CurrentDistributions distributions;
 
-    private CurrentMoments(
-            float @Nullable [] entropies,
-            float @Nullable [] sumSquaredProbs,
-            float @Nullable [] values,
-            @Nullable CurrentDistributions distributions) {
-        this.entropies = entropies;
-        this.sumSquaredProbs = sumSquaredProbs;
-        this.values = values;
+    private CurrentMoments(Map<Vector, float[]> vectors, @Nullable CurrentDistributions distributions) {
+        this.vectors = vectors;
         this.distributions = distributions;
     }
 
@@ -44,14 +61,15 @@ final class CurrentMoments {
      * @param inputs that are wanted, values only of the policy's own critic
      */
     static CurrentMoments recorded(StepMembers members, Set<StageInput> inputs, int[] scored) {
+        Map<Vector, float[]> vectors = new EnumMap<>(Vector.class);
+        for (Vector vector : Vector.values()) {
+            float[] known = inputs.contains(vector.input) ? recorded(members, scored, vector.recorded) : null;
+            if (known != null) {
+                vectors.put(vector, known);
+            }
+        }
         return new CurrentMoments(
-                inputs.contains(StageInput.ENTROPIES)
-                        ? recorded(members, scored, Trajectory::getProximalEntropies)
-                        : null,
-                inputs.contains(StageInput.SQUARED_PROBABILITIES)
-                        ? recorded(members, scored, Trajectory::getProximalSumSquaredProbs)
-                        : null,
-                inputs.contains(StageInput.VALUES) ? recorded(members, scored, Trajectory::getProximalValues) : null,
+                vectors,
                 inputs.contains(StageInput.DISTRIBUTIONS) ? CurrentDistributions.recorded(members, scored) : null);
     }
 
@@ -82,27 +100,11 @@ final class CurrentMoments {
 
     /** Takes what a forward pass found. */
     void put(Shard scored, GradientShards.Scores scores) {
-        if (entropies != null) {
-            scored.put(scores.entropies(), entropies);
-        }
-        if (sumSquaredProbs != null) {
-            scored.put(scores.sumSquaredProbs(), sumSquaredProbs);
-        }
-        if (values != null) {
-            scored.put(scores.values(), values);
-        }
+        vectors.forEach((vector, known) -> scored.put(vector.scored.apply(scores), known));
     }
 
     void addTo(StageFacts.Builder facts) {
-        if (entropies != null) {
-            facts.vector(StageInput.ENTROPIES, entropies);
-        }
-        if (sumSquaredProbs != null) {
-            facts.vector(StageInput.SQUARED_PROBABILITIES, sumSquaredProbs);
-        }
-        if (values != null) {
-            facts.vector(StageInput.VALUES, values);
-        }
+        vectors.forEach((vector, known) -> facts.vector(vector.input, known));
         if (distributions != null) {
             distributions.addTo(facts);
         }
