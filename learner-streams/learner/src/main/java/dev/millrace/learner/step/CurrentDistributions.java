@@ -9,6 +9,7 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.packed.PackedMask;
+import java.nio.ByteBuffer;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
@@ -57,7 +58,9 @@ final class CurrentDistributions {
         for (int s : trainable) {
             Trajectory trajectory = members.trajectory(s);
             recorded.unpack(s, trajectory.getTopLogProbs(), recorded.behavior);
-            recorded.unpackRest(s, trajectory.getTopLogProbs());
+            ByteBuffer rest = trajectory.getTopLogProbs().getRemainderLogProbs();
+            int offset = members.sequences().offset(s);
+            recorded.forRows(s, (t, row) -> recorded.behaviorRest[offset + t] = PackedFloats.get(rest, row));
             if (trajectory.getProximalTopLogProbs() != null) {
                 recorded.unpack(s, trajectory.getProximalTopLogProbs(), recorded.proximal);
             }
@@ -66,35 +69,31 @@ final class CurrentDistributions {
     }
 
     private void unpack(int member, TopLogProbs top, float[] into) {
-        int row = 0;
         int offset = members.sequences().offset(member);
+        forRows(member, (t, row) -> {
+            for (int i = 0; i < top.getK(); i++) {
+                into[(offset + t) * k + i] = PackedFloats.get(top.getLogProbs(), row * top.getK() + i);
+            }
+        });
+    }
+
+    /** Goes through the tokens of a member that are trained on, each with its row in recorded distributions. */
+    private void forRows(int member, Rows rows) {
+        int row = 0;
         for (int t = 0; t < length(member); t++) {
-            if (isTrained(member, t)) {
-                for (int i = 0; i < top.getK(); i++) {
-                    into[(offset + t) * k + i] = PackedFloats.get(top.getLogProbs(), row * top.getK() + i);
-                }
-                row++;
+            if (PackedMask.get(members.trajectory(member).getMask(), t) == 1) {
+                rows.at(t, row++);
             }
         }
     }
 
-    private void unpackRest(int member, TopLogProbs top) {
-        int row = 0;
-        int offset = members.sequences().offset(member);
-        for (int t = 0; t < length(member); t++) {
-            if (isTrained(member, t)) {
-                behaviorRest[offset + t] = PackedFloats.get(top.getRemainderLogProbs(), row++);
-            }
-        }
+    private interface Rows {
+        void at(int token, int row);
     }
 
     private int length(int member) {
         SequenceBatch sequences = members.sequences();
         return sequences.offset(member + 1) - sequences.offset(member);
-    }
-
-    private boolean isTrained(int member, int token) {
-        return PackedMask.get(members.trajectory(member).getMask(), token) == 1;
     }
 
     int k() {
@@ -107,15 +106,14 @@ final class CurrentDistributions {
         for (int i = 0; i < entries.length; i++) {
             int member = shard.member(i);
             TopLogProbs top = members.trajectory(member).getTopLogProbs();
-            entries[i] = new int[length(member) * k];
-            int row = 0;
-            for (int t = 0; top != null && t < length(member); t++) {
-                if (isTrained(member, t)) {
+            int[] ids = new int[length(member) * k];
+            entries[i] = ids;
+            if (top != null) {
+                forRows(member, (t, row) -> {
                     for (int j = 0; j < top.getK(); j++) {
-                        entries[i][t * k + j] = PackedInts.get(top.getTokenIds(), row * top.getK() + j);
+                        ids[t * k + j] = PackedInts.get(top.getTokenIds(), row * top.getK() + j);
                     }
-                    row++;
-                }
+                });
             }
         }
         return entries;
@@ -128,10 +126,11 @@ final class CurrentDistributions {
             TopLogProbs top = members.trajectory(member).getTopLogProbs();
             int from = shard.sequences().offset(i);
             int to = members.sequences().offset(member);
-            for (int t = 0; top != null && t < length(member); t++) {
-                if (isTrained(member, t)) {
-                    System.arraycopy(found.logProbs(), (from + t) * k, proximal, (to + t) * k, top.getK());
-                }
+            if (top != null) {
+                forRows(
+                        member,
+                        (t, row) ->
+                                System.arraycopy(found.logProbs(), (from + t) * k, proximal, (to + t) * k, top.getK()));
             }
         }
     }
