@@ -100,18 +100,10 @@ final class GradientShards implements AutoCloseable {
     }
 
     /**
-     * A forward pass over some members: overwrites their log-probs.
+     * A forward pass over some members: overwrites their log-probs, and what else is to be known of them.
      *
+     * @param moments null where nothing else is
      * @throws NonFiniteMemberException naming the member of the batch
-     */
-    void score(Weights weights, StepMembers members, int[] indices, float[] into, StepMetricsTally means) {
-        score(weights, members, indices, into, null, means);
-    }
-
-    /**
-     * The same, which also overwrites what else is to be known of them.
-     *
-     * @param moments null where it is not
      */
     void score(
             Weights weights,

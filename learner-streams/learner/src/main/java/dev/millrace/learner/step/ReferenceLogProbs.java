@@ -61,7 +61,7 @@ final class ReferenceLogProbs {
                 throw new IllegalStateException("kl.reference.version is " + fixed.version()
                         + ", but the optimiser was not given its weights (BatchOptimizer.useReference)");
             }
-            shards.score(weights, members, trainable, values, means);
+            shards.score(weights, members, trainable, values, null, means);
             return values;
         }
         for (int s : trainable) {

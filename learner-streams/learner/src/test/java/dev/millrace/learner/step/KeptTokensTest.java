@@ -69,7 +69,7 @@ class KeptTokensTest {
         try (GradientShards shards = new GradientShards(
                 Engine.cpu(), SHAPE, Optional.empty(), StepConfig.defaults().withCut(64, 2), 2)) {
             int[] all = IntStream.range(0, members.count()).toArray();
-            shards.score(weights, members, all, scored, new StepMetricsTally());
+            shards.score(weights, members, all, scored, null, new StepMetricsTally());
             shards.differentiate(
                     weights, members.select(all), new GradientShards.TokenCoefficients(ones, zeros, zeros), found);
         }

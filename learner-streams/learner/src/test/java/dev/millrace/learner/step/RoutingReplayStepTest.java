@@ -66,7 +66,7 @@ class RoutingReplayStepTest {
             float[] expected = session.score(weights, plain.sequences().routed(routing), ones())
                     .logProbs();
             float[] found = new float[expected.length];
-            shards.score(weights, members, IntStream.range(0, 6).toArray(), found, new StepMetricsTally());
+            shards.score(weights, members, IntStream.range(0, 6).toArray(), found, null, new StepMetricsTally());
             assertThat(found).containsExactly(expected, within(1e-6f));
             assertThat(session.score(weights, plain.sequences(), ones()).logProbs())
                     .isNotEqualTo(expected);
@@ -97,7 +97,7 @@ class RoutingReplayStepTest {
                 }
             }
             float[] found = new float[before.scoredCount()];
-            shards.score(others, members, IntStream.range(0, 6).toArray(), found, new StepMetricsTally());
+            shards.score(others, members, IntStream.range(0, 6).toArray(), found, null, new StepMetricsTally());
             assertThat(found)
                     .containsExactly(
                             session.score(others, before.routed(ofStart), ones())
