@@ -173,7 +173,8 @@ public final class Learner implements AutoCloseable {
             TrainingState state = restored.get();
             try (VersionRetention retention = new VersionRetention(
                             connection, context.weights(), fixedVersions(), context.registry(), context.clock());
-                    BatchReader reader = new BatchReader(connection, state.newest(), readLimit());
+                    BatchReader reader = new BatchReader(
+                            connection, state.newest(), state.newest().getVersion(), readLimit());
                     TrajectoryFetcher trajectories = new TrajectoryFetcher(
                             connection, config.keptTrajectoryBytes(), connection.limit(config.trajectoryTimeoutMs()))) {
                 stop.wakes(() -> {

@@ -38,6 +38,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -90,16 +91,16 @@ final class Restoration {
                 connection
                         .alarms()
                         .raise(
-                                e.alarm(),
+                                e.alarm,
                                 topic,
                                 String.valueOf(e.getMessage()),
-                                e.remedy().orElseGet(() -> connection.command("repair")));
+                                e.remedy == null ? connection.command("repair") : e.remedy);
                 // a long attempt is not repeated at once, and one that gave other weights never
                 long again = System.nanoTime() + Math.max(AGAIN.toNanos(), System.nanoTime() - begun);
                 do {
                     meters.progress();
                     stop.await(AGAIN);
-                } while (!stop.isStopped() && (e.alarm().equals(DIFFERS) || System.nanoTime() < again));
+                } while (!stop.isStopped() && (e.alarm.equals(DIFFERS) || System.nanoTime() < again));
             }
         }
         return Optional.empty();
@@ -142,7 +143,8 @@ final class Restoration {
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new LostVersionsException(
                     "version-lost",
-                    "training cannot continue from version " + newest.getVersion() + ", the newest: " + e.getMessage());
+                    "training cannot continue from version " + newest.getVersion() + ", the newest: " + e.getMessage(),
+                    null);
         }
         LOG.info(
                 "continues from version {} ({}), made by batch {}",
@@ -158,7 +160,7 @@ final class Restoration {
         try {
             first = FirstVersion.parentOf(connection, context.weights());
         } catch (VersionUnavailableException | CorruptVersionException e) {
-            throw new LostVersionsException("version-lost", String.valueOf(e.getMessage()));
+            throw new LostVersionsException("version-lost", String.valueOf(e.getMessage()), null);
         }
         requireSamePolicy(first.manifest());
         PolicyVersion manifest = first.publish(committer, context.clock().millis());
@@ -200,7 +202,8 @@ final class Restoration {
                             "chain-lost",
                             connection.topics().policyVersions() + " has no version of this epoch, but "
                                     + connection.topics().trainingLog() + " says that batch " + step.getBatchId()
-                                    + " made version " + step.getVersion() + ": the versions were lost or deleted");
+                                    + " made version " + step.getVersion() + ": the versions were lost or deleted",
+                            null);
                 });
     }
 
@@ -303,7 +306,7 @@ final class Restoration {
                 newest.getVersion() - checkpoint,
                 newest.getVersion());
         long begun = System.nanoTime();
-        try (BatchReader reader = BatchReader.again(connection, state.newest(), newest, readLimit());
+        try (BatchReader reader = new BatchReader(connection, state.newest(), newest.getVersion(), readLimit());
                 TrajectoryFetcher trajectories = new TrajectoryFetcher(
                         connection,
                         context.config().keptTrajectoryBytes(),
@@ -408,29 +411,13 @@ final class Restoration {
         private static final long serialVersionUID = 1L;
 
         private final String alarm;
-        private final Optional<String> remedy;
+        private final @Nullable String remedy;
 
-        /** Creates an exception for a loss that may be repaired while the learner waits. */
-        LostVersionsException(String alarm, String message) {
+        /** @param remedy command that always repairs the loss; null if it must be diagnosed first */
+        LostVersionsException(String alarm, String message, @Nullable String remedy) {
             super(message);
             this.alarm = alarm;
-            this.remedy = Optional.empty();
-        }
-
-        /** Creates an exception for a loss with a command that always repairs it. */
-        LostVersionsException(String alarm, String message, String remedy) {
-            super(message);
-            this.alarm = alarm;
-            this.remedy = Optional.of(remedy);
-        }
-
-        String alarm() {
-            return alarm;
-        }
-
-        /** Returns the command that always repairs the loss; empty if it must be diagnosed first. */
-        Optional<String> remedy() {
-            return remedy;
+            this.remedy = remedy;
         }
     }
 }

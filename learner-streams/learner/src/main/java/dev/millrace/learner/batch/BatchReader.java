@@ -12,7 +12,6 @@ import dev.millrace.schemas.rollout.RefusedException;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
-import dev.millrace.weights.PolicyPartition;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -85,28 +84,12 @@ public final class BatchReader implements AutoCloseable {
     private boolean isSearched;
 
     /**
-     * @param newest newest version
+     * @param from version before the first batch: the newest, or an older one to read its successors' batches again
+     * @param newest number of the newest version
      * @param limit timeout of each request to the log
      */
-    public BatchReader(LogConnection connection, PolicyVersion newest, Duration limit) {
-        this(connection, newest, newest.getVersion(), limit);
-    }
-
-    /**
-     * Reads the batches of existing versions again.
-     *
-     * @param from version before the first batch
-     * @param newest newest version
-     * @param limit timeout of each request to the log
-     */
-    public static BatchReader again(
-            LogConnection connection, PolicyVersion from, PolicyVersion newest, Duration limit) {
-        return new BatchReader(connection, from, newest.getVersion(), limit);
-    }
-
-    private BatchReader(LogConnection connection, PolicyVersion newest, long known, Duration limit) {
+    public BatchReader(LogConnection connection, PolicyVersion from, long newest, Duration limit) {
         this.connection = connection;
-        String topic = connection.topics().batches();
         this.limit = limit;
         this.log = LogReader.following(
                 connection.as("batches"),
@@ -114,19 +97,19 @@ public final class BatchReader implements AutoCloseable {
         try {
             this.batches =
                     AvroSerde.of(LearnerBatch.class, connection.registry()).deserializer();
-            this.partition = new TopicPartition(
-                    topic,
-                    PolicyPartition.of(
-                            connection.run().policyId(), topic, log.consumer().partitionsFor(topic)));
+            this.partition = ConsumedBatches.partition(
+                    connection, log, connection.topics().batches());
             log.consumer().assign(List.of(partition));
             Optional<OffsetAndMetadata> committed = committed();
             this.consumed = ConsumedBatches.of(
-                    newest,
-                    ConsumedBatches.stepsAfter(connection, newest, limit),
+                    from,
+                    ConsumedBatches.stepsAfter(connection, from, limit),
                     committed.flatMap(offset -> BatchProgress.parse(offset.metadata())));
             this.progress = consumed.progress();
-            this.trainingLog = ConsumedBatches.partition(connection, log).toString();
-            ConsumedBatches.lostSteps(connection, newest, progress, limit)
+            this.trainingLog = ConsumedBatches.partition(
+                            connection, log, connection.topics().trainingLog())
+                    .toString();
+            ConsumedBatches.lostSteps(connection, from, progress, limit)
                     .ifPresent(lost ->
                             connection.alarms().raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
@@ -142,7 +125,7 @@ public final class BatchReader implements AutoCloseable {
                 partition,
                 log.position(partition),
                 sequence.next(),
-                consumed.lostVersion() <= known
+                consumed.lostVersion() <= newest
                         ? ""
                         : "; the versions up to " + consumed.lostVersion() + " are no longer on "
                                 + connection.topics().policyVersions()

@@ -117,12 +117,11 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
 
     private static boolean hasBegunLater(LogConnection connection, Duration limit) {
         try (LogReader log = new LogReader(connection.as("consumed-batches"))) {
-            return log.begin(partition(connection, log), limit) > 0;
+            return log.begin(partition(connection, log, connection.topics().trainingLog()), limit) > 0;
         }
     }
 
-    static TopicPartition partition(LogConnection connection, LogReader log) {
-        String topic = connection.topics().trainingLog();
+    static TopicPartition partition(LogConnection connection, LogReader log, String topic) {
         return new TopicPartition(
                 topic,
                 PolicyPartition.of(
@@ -133,7 +132,8 @@ public record ConsumedBatches(BatchProgress progress, long lostVersion, Map<Long
     private static List<TrainingStep> tail(
             LogConnection connection, Duration limit, Predicate<List<TrainingStep>> isEnough) {
         try (LogReader log = new LogReader(connection.as("consumed-batches"))) {
-            TopicPartition partition = partition(connection, log);
+            TopicPartition partition =
+                    partition(connection, log, connection.topics().trainingLog());
             log.consumer().assign(List.of(partition));
             long begin = log.begin(partition, limit);
             long end = log.end(partition, limit);
