@@ -95,34 +95,36 @@ final class JoinedRollouts {
             scan.read(
                     connection.topics().trainingLog(),
                     cut,
-                    record -> decoded(record, TrainingStep.class)
+                    record -> decoded(connection, record, TrainingStep.class)
                             .filter(step ->
                                     !refused.has(record) && connection.run().owns(step.getRunId(), step.getEpoch()))
                             .ifPresent(past::step));
             scan.read(
                     batches.topic(),
                     cut,
-                    record -> decoded(record, LearnerBatch.class)
+                    record -> decoded(connection, record, LearnerBatch.class)
                             .filter(batch ->
                                     !refused.has(record) && connection.run().owns(batch.getRunId(), batch.getEpoch()))
                             .ifPresent(batch -> add(batch, record)));
             scan.read(
                     connection.topics().outcomes(),
                     cut,
-                    record -> decoded(record, Outcome.class)
+                    record -> decoded(connection, record, Outcome.class)
                             .filter(outcome -> connection.run().owns(outcome.getRunId(), outcome.getEpoch()))
                             .ifPresent(outcome -> settled.add(outcome.getRolloutId())));
             scan.read(
                     connection.topics().trajectories(),
                     cut,
-                    record -> decoded(record, Trajectory.class)
+                    record -> decoded(connection, record, Trajectory.class)
                             .filter(it -> connection.run().owns(it.getRunId(), it.getEpoch()))
                             .filter(it -> settled.add(it.getRolloutId()))
                             .ifPresent(it -> add(it, record, consumed)));
         }
     }
 
-    private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
+    /** Empty for what is no such record. */
+    static <T extends SpecificRecord> Optional<T> decoded(
+            LogConnection connection, ConsumerRecord<byte[], byte[]> record, Class<T> type) {
         try {
             return Optional.ofNullable(AvroSerde.of(type, connection.registry())
                     .deserializer()

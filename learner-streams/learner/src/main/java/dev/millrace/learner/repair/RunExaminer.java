@@ -18,8 +18,6 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.run.EpochLineage.Ancestor;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
-import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
@@ -42,9 +40,7 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
-import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
@@ -194,7 +190,7 @@ public final class RunExaminer {
                 scan.read(
                         topics.trainingLog(),
                         cut,
-                        record -> decoded(record, TrainingStep.class)
+                        record -> JoinedRollouts.decoded(connection, record, TrainingStep.class)
                                 .filter(step -> !refused.has(record)
                                         && isOurs(step.getRunId(), step.getEpoch(), step.getPolicyId()))
                                 .ifPresent(past::step));
@@ -203,7 +199,7 @@ public final class RunExaminer {
                 scan.read(
                         topics.batches(),
                         cut,
-                        record -> decoded(record, LearnerBatch.class)
+                        record -> JoinedRollouts.decoded(connection, record, LearnerBatch.class)
                                 .filter(batch -> !refused.has(record)
                                         && isOurs(batch.getRunId(), batch.getEpoch(), batch.getPolicyId()))
                                 .ifPresent(batch -> {
@@ -225,16 +221,6 @@ public final class RunExaminer {
     private boolean isOurs(String runId, int epoch, String policyId) {
         return connection.run().owns(runId, epoch)
                 && connection.run().policyId().equals(policyId);
-    }
-
-    private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
-        try {
-            return Optional.ofNullable(AvroSerde.of(type, connection.registry())
-                    .deserializer()
-                    .deserialize(record.topic(), record.value()));
-        } catch (MalformedRecordException e) {
-            return Optional.empty(); // a dead letter by the role that reads it
-        }
     }
 
     private void comparePlace(LogPlace place, WaysOut ways) {
