@@ -129,7 +129,7 @@ public record WeightsConfig(
     }
 
     /** Returns this configuration for a reader that knows this number of manifests. */
-    WeightsConfig knowing(int manifests) {
+    public WeightsConfig knowing(int manifests) {
         return with(dtype, manifests);
     }
 

@@ -30,7 +30,7 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
      * @throws VersionUnavailableException if it is not there, or not with weights and optimiser's state
      */
     public static FirstVersion read(LogConnection connection, WeightsConfig config, int epoch, long version) {
-        try (PolicyFeed feed = new PolicyFeed(of(connection, epoch), knowingAll(config))) {
+        try (PolicyFeed feed = new PolicyFeed(of(connection, epoch), config.knowing(Integer.MAX_VALUE))) {
             Optional<PolicyVersion> newest = feed.newestCommitted();
             requireCheckpoint(feed, feed.manifest(version), newest);
             return new FirstVersion(feed.manifest(version), feed.load(version), feed.loadOptimizer(version));
@@ -89,23 +89,6 @@ public record FirstVersion(PolicyVersion manifest, Weights weights, AdamW.State 
         RunIdentity run = new RunIdentity(
                 connection.run().runId(), epoch, connection.run().policyId());
         return connection.at(run, lineage);
-    }
-
-    /** A version to go back to may be older than what a reader that follows the newest remembers. */
-    private static WeightsConfig knowingAll(WeightsConfig config) {
-        return new WeightsConfig(
-                config.store(),
-                config.optimizerStore(),
-                config.dtype(),
-                config.anchorEvery(),
-                config.checkpointEvery(),
-                config.keepVersions(),
-                config.unservedAlarmMs(),
-                config.onBrokenVersion(),
-                config.chunkBytes(),
-                Integer.MAX_VALUE,
-                config.readTimeoutMs(),
-                config.sendTimeoutMs());
     }
 
     /**
