@@ -164,13 +164,7 @@ public final class CheckpointModel {
 
     /** The shape that {@code config.json} says. */
     DecoderShape shape() {
-        try {
-            return directory.shape();
-        } catch (CheckpointException e) {
-            throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
-        } catch (IOException e) {
-            throw new ConfigException("model.checkpoint: cannot read " + directory.path() + ": " + e.getMessage(), e);
-        }
+        return read(directory::shape);
     }
 
     /**
@@ -178,19 +172,24 @@ public final class CheckpointModel {
      * it starts.
      */
     public void check() {
-        try {
+        read(() -> {
             directory.check();
-        } catch (CheckpointException e) {
-            throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
-        } catch (IOException e) {
-            throw new ConfigException("model.checkpoint: cannot read " + directory.path() + ": " + e.getMessage(), e);
-        }
+            return directory;
+        });
     }
 
     /** The weights, in new buffers that belong to the caller. */
     public Weights weights() {
+        return read(directory::load);
+    }
+
+    private interface Reading<T> {
+        T get() throws IOException;
+    }
+
+    private <T> T read(Reading<T> reading) {
         try {
-            return directory.load();
+            return reading.get();
         } catch (CheckpointException e) {
             throw new ConfigException("model.checkpoint: " + e.getMessage(), e);
         } catch (IOException e) {
