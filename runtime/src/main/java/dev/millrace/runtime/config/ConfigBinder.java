@@ -1,6 +1,7 @@
 package dev.millrace.runtime.config;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -30,6 +31,8 @@ import java.util.Optional;
  * variant that {@code variant} names.
  */
 public final class ConfigBinder {
+    private static final ObjectMapper JSON = new ObjectMapper();
+
     private ConfigBinder() {}
 
     /**
@@ -70,7 +73,7 @@ public final class ConfigBinder {
                     && choice.isPresent()
                     && !choice.get().kindsWith(name).isEmpty()) {
                 throw new ConfigException("unknown key " + join(path, name) + " for " + join(path, Choice.KIND) + "="
-                        + kindOf(defaults) + "; it belongs to "
+                        + Choice.kindOf(defaults) + "; it belongs to "
                         + String.join(", ", choice.get().kindsWith(name)));
             }
             if (!known.contains(name)) {
@@ -170,43 +173,35 @@ public final class ConfigBinder {
             if (value instanceof Record nested) {
                 ObjectNode branch = tree.putObject(key);
                 if (Choice.of(component.getType()).isPresent()) {
-                    branch.put(Choice.KIND, kindOf(nested));
+                    branch.put(Choice.KIND, Choice.kindOf(nested));
                 }
                 branch.setAll(unbind(nested));
-            } else if (value instanceof Integer number) {
-                tree.put(key, number);
-            } else if (value instanceof Long number) {
-                tree.put(key, number);
-            } else if (value instanceof Double number) {
-                tree.put(key, number);
-            } else if (value instanceof Boolean flag) {
-                tree.put(key, flag);
-            } else if (value instanceof Enum<?> choice) {
-                tree.put(key, choice.name().toLowerCase(Locale.ROOT));
             } else if (value instanceof List<?> list) {
                 ArrayNode array = tree.putArray(key);
                 list.forEach(element -> {
                     if (element instanceof Record kind) {
-                        array.addObject().put(Choice.KIND, kindOf(kind)).setAll(unbind(kind));
-                    } else if (element instanceof Long number) {
-                        array.add(number);
+                        array.addObject().put(Choice.KIND, Choice.kindOf(kind)).setAll(unbind(kind));
                     } else {
-                        array.add(String.valueOf(element));
+                        array.add(leaf(element));
                     }
                 });
             } else if (value instanceof Map<?, ?> map) {
                 ObjectNode object = tree.putObject(key);
                 map.forEach((name, setting) -> object.put(String.valueOf(name), String.valueOf(setting)));
             } else {
-                tree.put(key, String.valueOf(value));
+                tree.set(key, leaf(value));
             }
         }
         return tree;
     }
 
-    /** Returns the configuration name of a value of a sealed type. */
-    static String kindOf(Object value) {
-        return Choice.kindOf(value);
+    private static JsonNode leaf(Object value) {
+        if (value instanceof Enum<?> choice) {
+            return JsonNodeFactory.instance.textNode(choice.name().toLowerCase(Locale.ROOT));
+        }
+        return value instanceof Number || value instanceof Boolean
+                ? JSON.valueToTree(value)
+                : JsonNodeFactory.instance.textNode(String.valueOf(value));
     }
 
     /**
