@@ -23,11 +23,6 @@ import java.util.TreeMap;
  * with that name as a tag. Used by one thread.
  */
 public final class StepReadings {
-    static final String STAGE_TOKENS_SEEN = "millrace.stage.tokens.seen";
-    static final String STAGE_TOKENS_CHANGED = "millrace.stage.tokens.changed";
-    static final String STAGE_SEQUENCES_SEEN = "millrace.stage.sequences.seen";
-    static final String STAGE_SEQUENCES_CHANGED = "millrace.stage.sequences.changed";
-    static final String STAGE_CHANGED_RATIO = "millrace.stage.tokens.changed.ratio";
     static final String STAGE_VALUE = "millrace.stage.value";
     static final String OTHER = "millrace.step.other";
 
@@ -85,38 +80,33 @@ public final class StepReadings {
         String stage = report.getStage();
         Tags tags = Tags.of("role", role, "stage", stage);
         String prefix = curve + stage + "/";
-        add(STAGE_TOKENS_SEEN, tags, "", "tokens that reached a stage", prefix + "tokens_seen", report.getTokensSeen());
-        add(
-                STAGE_TOKENS_CHANGED,
+        addCount(tags, prefix, "tokens_seen", "tokens that reached a stage", report.getTokensSeen());
+        addCount(
                 tags,
-                "",
+                prefix,
+                "tokens_changed",
                 "tokens that a stage clipped, masked or weighted",
-                prefix + "tokens_changed",
                 report.getTokensChanged());
-        add(
-                STAGE_SEQUENCES_SEEN,
+        addCount(tags, prefix, "sequences_seen", "sequences that reached a stage", report.getSequencesSeen());
+        addCount(
                 tags,
-                "",
-                "sequences that reached a stage",
-                prefix + "sequences_seen",
-                report.getSequencesSeen());
-        add(
-                STAGE_SEQUENCES_CHANGED,
-                tags,
-                "",
+                prefix,
+                "sequences_changed",
                 "sequences in which a stage changed a token",
-                prefix + "sequences_changed",
                 report.getSequencesChanged());
-        add(
-                STAGE_CHANGED_RATIO,
+        addCount(
                 tags,
-                "",
+                prefix,
+                "tokens_changed_ratio",
                 "share of the tokens that reached a stage and were clipped, masked or weighted",
-                prefix + "tokens_changed_ratio",
                 (double) report.getTokensChanged() / report.getTokensSeen());
         for (Map.Entry<String, Double> value : report.getValues().entrySet()) {
             addValue(role, stage, tags, prefix, value.getKey(), value.getValue());
         }
+    }
+
+    private void addCount(Tags tags, String prefix, String name, String meaning, double value) {
+        add("millrace.stage." + name.replace('_', '.'), tags, "", meaning, prefix + name, value);
     }
 
     private void addValue(String role, String stage, Tags tags, String prefix, String figure, double value) {
