@@ -20,6 +20,7 @@ import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.remote.RemoteEnvironment;
 import dev.millrace.generator.environment.remote.RemoteReward;
+import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.generator.sampling.GeneratorConfig;
 import dev.millrace.generator.sampling.SlotTurnEngine;
 import dev.millrace.generator.staleness.SamplingConfig;
@@ -55,6 +56,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Consumer;
 
 /**
  * The whole configuration, one component per feature.
@@ -147,9 +149,9 @@ public record MillraceConfig(
             throw new ConfigException("model: " + e.getMessage(), e);
         }
         if (learner.lora().rank() > 0) {
-            AdapterRules.require(shape, learner.lora(), model, algorithm, weights, topics);
+            requireAdapters(shape, learner.lora(), model, algorithm, weights, topics);
         }
-        RoutingRules.require(shape, algorithm, generator, gateway, engine);
+        requireRouting(shape, algorithm, generator, gateway, engine);
         ModelSizes kept = ModelSizes.of(shape, learner.lora().shape(), weights, algorithm);
         refuseWith("topics", () -> topics.requireRoomFor(kept.weights(), kept.optimizer()));
     }
@@ -261,7 +263,7 @@ public record MillraceConfig(
      * @throws ConfigException with the way out
      */
     public void requirePartners() {
-        try {
+        refusing(() -> {
             if (reward instanceof RemoteReward remote) {
                 remote.requireGiven();
             }
@@ -273,9 +275,7 @@ public record MillraceConfig(
                     remote.requireGiven("environments[" + i + "]");
                 }
             }
-        } catch (IllegalArgumentException e) {
-            throw new ConfigException(String.valueOf(e.getMessage()), e);
-        }
+        });
     }
 
     /**
@@ -284,7 +284,7 @@ public record MillraceConfig(
      * @throws ConfigException saying what is missing or differs
      */
     public void requireData() {
-        TextRun.requireData(task);
+        requireFiles(TextTask::requireDataAsRecorded);
     }
 
     /**
@@ -293,7 +293,7 @@ public record MillraceConfig(
      * @throws ConfigException saying what is missing or differs
      */
     public void requireTokenizer() {
-        TextRun.requireTokenizer(task);
+        requireFiles(TextTask::requireTokenizerAsRecorded);
     }
 
     /**
@@ -302,7 +302,21 @@ public record MillraceConfig(
      * @throws ConfigException saying what is missing or differs
      */
     public void requireHeldOutFiles() {
-        TextRun.requireHeldOutFiles(task);
+        requireFiles(TextTask::requireHeldOutAsRecorded);
+    }
+
+    private void requireFiles(Consumer<TextTask> check) {
+        if (task instanceof TextTask text) {
+            refusing(() -> check.accept(text));
+        }
+    }
+
+    private static void refusing(Runnable check) {
+        try {
+            check.run();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException(String.valueOf(e.getMessage()), e);
+        }
     }
 
     private static void requireScorer(String name, boolean joined, FixedPolicyConfig policy) {
@@ -416,43 +430,41 @@ public record MillraceConfig(
                 kafka);
     }
 
-    /** Refuses settings that cannot be combined with training an adapter. */
-    static final class AdapterRules {
-        private AdapterRules() {}
-
-        /** @throws ConfigException naming both keys, both values and a way out */
-        static void require(
-                DecoderShape shape,
-                LoraConfig lora,
-                ModelConfig model,
-                Algorithm algorithm,
-                WeightsConfig weights,
-                TopicsConfig topics) {
-            if (model.checkpoint().isEmpty()) {
-                throw new ConfigException("learner.lora.rank is " + lora.rank()
-                        + " and model.checkpoint is empty: adapters cannot train random weights; give a"
-                        + " pretrained checkpoint, --model DIR, or train all weights, learner.lora.rank=0");
-            }
-            MillraceConfig.refuseWith(
-                    "learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
-            if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
-                throw new ConfigException("learner.lora.rank is " + lora.rank()
-                        + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all"
-                        + " weights; choose another advantage, or train all weights, learner.lora.rank=0");
-            }
-            if (algorithm.critic() instanceof CriticConfig.ValueHead) {
-                throw new ConfigException("learner.lora.rank is " + lora.rank()
-                        + " and algorithm.critic is value_head, which an adapter does not contain and would never"
-                        + " be trained; train all weights, learner.lora.rank=0, or choose another algorithm.advantage with"
-                        + " algorithm.critic=off");
-            }
-            if (topics.weightsRetentionBytes() > 0
-                    && ObjectStore.of(weights.store()).isEmpty()) {
-                throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
-                        + " and learner.lora.rank is " + lora.rank()
-                        + ": every adapter applies to version 0, which is first on the topic and would expire first;"
-                        + " leave the former at 0, or set it to -1");
-            }
+    /**
+     * Refuses settings that cannot be combined with training an adapter.
+     *
+     * @throws ConfigException naming both keys, both values and a way out
+     */
+    private static void requireAdapters(
+            DecoderShape shape,
+            LoraConfig lora,
+            ModelConfig model,
+            Algorithm algorithm,
+            WeightsConfig weights,
+            TopicsConfig topics) {
+        if (model.checkpoint().isEmpty()) {
+            throw new ConfigException("learner.lora.rank is " + lora.rank()
+                    + " and model.checkpoint is empty: adapters cannot train random weights; give a"
+                    + " pretrained checkpoint, --model DIR, or train all weights, learner.lora.rank=0");
+        }
+        refuseWith("learner.lora", () -> lora.shape().orElseThrow().tensors(shape));
+        if (algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+            throw new ConfigException("learner.lora.rank is " + lora.rank()
+                    + " and algorithm.advantage.kind is opob, whose norms are those of the gradient by all"
+                    + " weights; choose another advantage, or train all weights, learner.lora.rank=0");
+        }
+        if (algorithm.critic() instanceof CriticConfig.ValueHead) {
+            throw new ConfigException("learner.lora.rank is " + lora.rank()
+                    + " and algorithm.critic is value_head, which an adapter does not contain and would never"
+                    + " be trained; train all weights, learner.lora.rank=0, or choose another algorithm.advantage with"
+                    + " algorithm.critic=off");
+        }
+        if (topics.weightsRetentionBytes() > 0
+                && ObjectStore.of(weights.store()).isEmpty()) {
+            throw new ConfigException("topics.weights_retention_bytes is " + topics.weightsRetentionBytes()
+                    + " and learner.lora.rank is " + lora.rank()
+                    + ": every adapter applies to version 0, which is first on the topic and would expire first;"
+                    + " leave the former at 0, or set it to -1");
         }
     }
 
@@ -542,47 +554,46 @@ public record MillraceConfig(
         }
     }
 
-    /** Checks the settings that need a mixture of experts, and those that one needs. */
-    static final class RoutingRules {
-        private RoutingRules() {}
-
-        /** @throws ConfigException naming the keys that contradict each other */
-        static void require(
-                DecoderShape shape,
-                Algorithm algorithm,
-                GeneratorConfig generator,
-                GatewayConfig gateway,
-                EngineConfig engine) {
-            RoutingReplay replay = algorithm.routingReplay();
-            boolean hasExperts = shape.traits().experts().present();
-            if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+    /**
+     * Checks the settings that need a mixture of experts, and those that one needs.
+     *
+     * @throws ConfigException naming the keys that contradict each other
+     */
+    private static void requireRouting(
+            DecoderShape shape,
+            Algorithm algorithm,
+            GeneratorConfig generator,
+            GatewayConfig gateway,
+            EngineConfig engine) {
+        RoutingReplay replay = algorithm.routingReplay();
+        boolean hasExperts = shape.traits().experts().present();
+        if (hasExperts && algorithm.advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS)) {
+            throw new ConfigException(
+                    "the model is a mixture of experts and algorithm.advantage.kind is opob, which needs"
+                            + " per-sequence gradient norms, not supported for it; choose another advantage");
+        }
+        if (replay == RoutingReplay.NONE) {
+            return;
+        }
+        String key = "algorithm.routing_replay is " + replay.name().toLowerCase(Locale.ROOT);
+        if (!hasExperts) {
+            throw new ConfigException(
+                    key + ", and the model has no experts; leave the key out, or give a model with experts");
+        }
+        if (replay == RoutingReplay.GENERATOR) {
+            if (engine.isRemote()) {
+                throw new ConfigException(key
+                        + " and engine.kind is another program's engine, which records no routing; choose"
+                        + " routing_replay=none or learner, or leave engine.kind out");
+            }
+            if (gateway.enabled()) {
                 throw new ConfigException(
-                        "the model is a mixture of experts and algorithm.advantage.kind is opob, which needs"
-                                + " per-sequence gradient norms, not supported for it; choose another advantage");
+                        key + " and gateway.enabled is true, and the gateway records no routing; choose"
+                                + " routing_replay=none or learner, or leave the gateway out");
             }
-            if (replay == RoutingReplay.NONE) {
-                return;
-            }
-            String key = "algorithm.routing_replay is " + replay.name().toLowerCase(Locale.ROOT);
-            if (!hasExperts) {
-                throw new ConfigException(
-                        key + ", and the model has no experts; leave the key out, or give a model with experts");
-            }
-            if (replay == RoutingReplay.GENERATOR) {
-                if (engine.isRemote()) {
-                    throw new ConfigException(key
-                            + " and engine.kind is another program's engine, which records no routing; choose"
-                            + " routing_replay=none or learner, or leave engine.kind out");
-                }
-                if (gateway.enabled()) {
-                    throw new ConfigException(
-                            key + " and gateway.enabled is true, and the gateway records no routing; choose"
-                                    + " routing_replay=none or learner, or leave the gateway out");
-                }
-                generator.twoRoutings().ifPresent(why -> {
-                    throw new ConfigException(key + ": " + why);
-                });
-            }
+            generator.twoRoutings().ifPresent(why -> {
+                throw new ConfigException(key + ": " + why);
+            });
         }
     }
 }

@@ -7,7 +7,6 @@ import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.generator.environment.IncPrompts;
 import dev.millrace.generator.environment.OwnVerdict;
 import dev.millrace.generator.environment.text.TextTask;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -146,31 +145,6 @@ final class TextRun {
             throw new ConfigException(
                     "evaluation.every_versions is 0 and " + text.files().evalRows()
                             + " prompts are held out and never evaluated; set it to 10, or leave the prompts out");
-        }
-    }
-
-    /** Refuses a run whose held-out prompts are missing or have changed, before it starts. */
-    static void requireHeldOutFiles(TaskSettings task) {
-        require(task, TextTask::requireHeldOutAsRecorded);
-    }
-
-    /** Refuses a run whose data is missing or has changed, before it starts. */
-    static void requireData(TaskSettings task) {
-        require(task, TextTask::requireDataAsRecorded);
-    }
-
-    /** Refuses a run whose tokenizer is missing or has changed, before it starts. */
-    static void requireTokenizer(TaskSettings task) {
-        require(task, TextTask::requireTokenizerAsRecorded);
-    }
-
-    private static void require(TaskSettings task, Consumer<TextTask> check) {
-        if (task instanceof TextTask text) {
-            try {
-                check.accept(text);
-            } catch (IllegalArgumentException e) {
-                throw new ConfigException(String.valueOf(e.getMessage()), e);
-            }
         }
     }
 
