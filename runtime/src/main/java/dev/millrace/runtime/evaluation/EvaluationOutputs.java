@@ -62,10 +62,9 @@ final class EvaluationOutputs implements AutoCloseable {
 
     private @Nullable EventFiles files() {
         if (files == null && !directory.isEmpty()) {
-            Path root = Path.of(directory);
-            Path folder = EventFiles.heldOut(root, connection.run(), dataSha256);
+            Path folder = EventFiles.heldOut(Path.of(directory), connection.run(), dataSha256);
             try {
-                files = EventFiles.openHeldOut(root, connection.run(), dataSha256, connection.alarms());
+                files = EventFiles.open(folder, connection.alarms());
                 connection.alarms().lower(EventFiles.ALARM, folder.toString());
             } catch (RefusedRequestException e) {
                 EventFiles.unwritten(

@@ -56,37 +56,31 @@ public final class EventFiles implements AutoCloseable {
     }
 
     /**
-     * Takes the run's folder.
+     * The folder of a run's steps.
      *
      * @param directory TensorBoard's {@code --logdir}
-     * @throws RefusedRequestException if it cannot be written, or another process writes it
      */
-    public static EventFiles open(Path directory, RunIdentity run, Alarms alarms) {
-        return open(ofRun(directory, run), alarms);
+    public static Path ofRun(Path directory, RunIdentity run) {
+        return directory.resolve(run.runId() + (run.epoch() == 0 ? "" : "-epoch-" + run.epoch()));
     }
 
     /**
-     * Takes the folder of the run's evaluations on some prompts, in that of the run: TensorBoard shows it as a run of its own, since the
+     * The folder of a run's evaluations on some prompts, in that of the run: TensorBoard shows it as a run of its own, since the
      * step of an evaluation is the version that it is of.
      *
      * @param dataSha256 identity of the prompts; evaluations on others start anew
-     * @throws RefusedRequestException as {@link #open}
      */
-    public static EventFiles openHeldOut(Path directory, RunIdentity run, String dataSha256, Alarms alarms) {
-        return open(heldOut(directory, run, dataSha256), alarms);
-    }
-
-    /** Where {@link #openHeldOut} writes. */
     public static Path heldOut(Path directory, RunIdentity run, String dataSha256) {
         return ofRun(directory, run)
                 .resolve("held-out-" + dataSha256.substring(0, Math.min(PROMPTS_DIGITS, dataSha256.length())));
     }
 
-    private static Path ofRun(Path directory, RunIdentity run) {
-        return directory.resolve(run.runId() + (run.epoch() == 0 ? "" : "-epoch-" + run.epoch()));
-    }
-
-    private static EventFiles open(Path folder, Alarms alarms) {
+    /**
+     * Takes a folder.
+     *
+     * @throws RefusedRequestException if it cannot be written, or another process writes it
+     */
+    public static EventFiles open(Path folder, Alarms alarms) {
         try {
             Files.createDirectories(folder);
             FileChannel lock = FileChannel.open(

@@ -33,7 +33,8 @@ public final class StepOutputs implements AutoCloseable {
                 new ReadingMeters(registry),
                 directory.isEmpty()
                         ? Optional.empty()
-                        : Optional.of(EventFiles.open(Path.of(directory), connection.run(), connection.alarms())));
+                        : Optional.of(EventFiles.open(
+                                EventFiles.ofRun(Path.of(directory), connection.run()), connection.alarms())));
     }
 
     public boolean writesFiles() {

@@ -33,7 +33,7 @@ class EventFilesTest {
     private final Alarms alarms = new Alarms();
 
     private void write(int from, int to) {
-        try (EventFiles files = EventFiles.open(folder, RUN, alarms)) {
+        try (EventFiles files = EventFiles.open(EventFiles.ofRun(folder, RUN), alarms)) {
             for (int step = from; step <= to; step++) {
                 write(files, StepRows.of(step, Map.of("entropy", 1.0 / step)));
             }
@@ -117,28 +117,29 @@ class EventFilesTest {
 
     @Test
     void shouldGiveEachEpochAFolder() {
-        EventFiles.open(folder, new RunIdentity("r-1", 2, "policy"), alarms).close();
+        EventFiles.open(EventFiles.ofRun(folder, new RunIdentity("r-1", 2, "policy")), alarms)
+                .close();
 
         assertThat(folder.resolve("r-1-epoch-2")).isDirectory();
     }
 
     @Test
     void shouldRefuseASecondWriterAndAFolderThatCannotBe() throws IOException {
-        try (EventFiles first = EventFiles.open(folder, RUN, alarms)) {
-            assertThatThrownBy(() -> EventFiles.open(folder, RUN, alarms))
+        try (EventFiles first = EventFiles.open(EventFiles.ofRun(folder, RUN), alarms)) {
+            assertThatThrownBy(() -> EventFiles.open(EventFiles.ofRun(folder, RUN), alarms))
                     .isInstanceOf(RefusedRequestException.class)
                     .hasMessageContaining("another process writes TensorBoard's files to " + folder.resolve("r-1"));
             write(first, StepRows.of(1, Map.of()));
         }
         Path file = Files.writeString(folder.resolve("file"), "");
-        assertThatThrownBy(() -> EventFiles.open(file, RUN, alarms))
+        assertThatThrownBy(() -> EventFiles.open(EventFiles.ofRun(file, RUN), alarms))
                 .isInstanceOf(RefusedRequestException.class)
                 .hasMessageContaining("metrics.tensorboard.directory");
     }
 
     @Test
     void shouldSayThatStepsAreMissingAndWriteThemAtTheNextStart() throws IOException {
-        try (EventFiles files = EventFiles.open(folder, RUN, alarms)) {
+        try (EventFiles files = EventFiles.open(EventFiles.ofRun(folder, RUN), alarms)) {
             Path moved = folder.resolve("moved");
             Files.move(folder.resolve("r-1"), moved);
             write(files, StepRows.of(1, Map.of()));
