@@ -7,9 +7,7 @@ import dev.millrace.log.run.TopicAdministration;
 import dev.millrace.runtime.config.MillraceConfig;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
@@ -98,7 +96,7 @@ public final class AccountRights {
      */
     public static Optional<String> toCreate(MillraceConfig config) {
         boolean isMade;
-        try (TopicAdministration administration = new TopicAdministration(client(config), config.topics())) {
+        try (TopicAdministration administration = new TopicAdministration(RunLookup.client(config), config.topics())) {
             isMade = !administration
                     .existing(List.of(config.run().topics().run()))
                     .isEmpty();
@@ -127,12 +125,6 @@ public final class AccountRights {
         }
     }
 
-    private static Map<String, Object> client(MillraceConfig config) {
-        Map<String, Object> client = new HashMap<>(config.clientSettings());
-        client.put("bootstrap.servers", config.run().bootstrapServers());
-        return client;
-    }
-
     /** Empty if none of these rights is missing. */
     private static Optional<String> missing(MillraceConfig config, List<RoleRights> roles, Predicate<Right> needed) {
         List<Right> rights = of(config, roles).stream()
@@ -141,7 +133,7 @@ public final class AccountRights {
                         .contains(RoleRights.ofPreflight(config.run().topics())))
                 .filter(needed)
                 .toList();
-        try (TopicAdministration administration = new TopicAdministration(client(config), config.topics())) {
+        try (TopicAdministration administration = new TopicAdministration(RunLookup.client(config), config.topics())) {
             return administration
                     .tried(config.run().topics(), rights)
                     .refusal(

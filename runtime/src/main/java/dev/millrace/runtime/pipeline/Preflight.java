@@ -15,9 +15,7 @@ import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.ModelSizes;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.function.Supplier;
 
@@ -125,10 +123,8 @@ public final class Preflight {
             return List.of(PreflightCheck.failed(
                     "cluster", "run.id is empty, and rights are for topics of one run; give --set run.id=NAME"));
         }
-        Map<String, Object> client = new HashMap<>(config.clientSettings());
-        client.put("bootstrap.servers", config.run().bootstrapServers());
         List<PreflightCheck> checks = new ArrayList<>(new ClusterTrial(
-                        client,
+                        RunLookup.client(config),
                         config.run().topics(),
                         config.topics(),
                         roles,

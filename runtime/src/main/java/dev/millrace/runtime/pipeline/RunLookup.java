@@ -12,16 +12,21 @@ import java.util.Optional;
 public final class RunLookup {
     private RunLookup() {}
 
+    /** Client settings of the run's cluster, with where it is. */
+    static Map<String, Object> client(MillraceConfig config) {
+        Map<String, Object> client = new HashMap<>(config.clientSettings());
+        client.put("bootstrap.servers", config.run().bootstrapServers());
+        return client;
+    }
+
     /**
      * The claim of a run, if it has one.
      *
      * @param whereabouts the run and how to reach its log; ignores another run's claim under the same topics
      */
     public static Optional<ClaimedRun> claim(MillraceConfig whereabouts) {
-        Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
-        client.put("bootstrap.servers", whereabouts.run().bootstrapServers());
         return RunLog.look(
-                        client,
+                        client(whereabouts),
                         whereabouts.run().topics(),
                         whereabouts.topics(),
                         whereabouts.run().schemaRegistryUrl().written())
