@@ -25,11 +25,11 @@ import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.LearnerMemory;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.evaluation.Evaluator;
-import dev.millrace.runtime.metrics.AlarmMeters;
 import dev.millrace.scorer.Scorer;
 import dev.millrace.scorer.ScorerPurpose;
 import dev.millrace.topology.TopologyRunner;
 import dev.millrace.weights.PolicyFeed;
+import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -75,7 +75,13 @@ public final class Pipeline implements AutoCloseable {
         this.meters = meters;
         this.clock = clock;
         this.task = config.task().task();
-        AlarmMeters.bind(connection.alarms(), meters);
+        // a name that was never raised has no gauge
+        connection
+                .alarms()
+                .onNewName(name -> Gauge.builder("millrace.alarms", connection.alarms(), all -> all.active(name))
+                        .tag("name", name)
+                        .description("alarms that last")
+                        .register(meters));
     }
 
     private <T extends AutoCloseable> T keep(T closeable) {

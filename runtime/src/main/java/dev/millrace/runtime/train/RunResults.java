@@ -7,7 +7,7 @@ import dev.millrace.report.CsvFile;
 import dev.millrace.report.Lines;
 import dev.millrace.report.WholeFile;
 import dev.millrace.runtime.RefusedRequestException;
-import dev.millrace.runtime.evaluation.EvaluationFile;
+import dev.millrace.runtime.evaluation.EvaluationRecords;
 import dev.millrace.runtime.evaluation.EvaluationText;
 import dev.millrace.runtime.report.Rewards;
 import dev.millrace.runtime.report.RunPicture;
@@ -15,6 +15,7 @@ import dev.millrace.runtime.report.RunSummary;
 import dev.millrace.runtime.report.StepColumns;
 import dev.millrace.runtime.report.StepFiguresSummary;
 import dev.millrace.runtime.report.StepRow;
+import dev.millrace.schemas.VersionEvaluation;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -22,9 +23,26 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /** Writes a run's result files into its folder, and prints the final table. */
 final class RunResults {
+    /** A row per evaluation, by version, with an empty field for a missing number. */
+    private static final List<Column<VersionEvaluation>> EVALUATIONS = List.of(
+            Column.count("version", VersionEvaluation::getVersion),
+            Column.number("reward", 6, VersionEvaluation::getRewardMean),
+            Column.number("reward_low", 6, row -> number(row.getRewardLow())),
+            Column.number("reward_high", 6, row -> number(row.getRewardHigh())),
+            Column.number(
+                    "pass_at_1",
+                    6,
+                    row -> number(EvaluationRecords.passAt(row, 1).getUnbiased())),
+            Column.number("truncated_share", 6, VersionEvaluation::getTruncatedShare),
+            Column.number("start_log_prob", 6, row -> number(row.getStartLogProb())),
+            Column.count("prompts", row -> row.getPrompts().size()),
+            Column.count("responses", EvaluationRecords::responses),
+            Column.count("tokens", EvaluationRecords::tokens));
+
     private final RunDirectory directory;
     private List<Column<StepRow>> columns = List.of();
     private int written;
@@ -58,7 +76,7 @@ final class RunResults {
             return;
         }
         try {
-            new EvaluationFile(directory.evaluations()).write(evaluations);
+            CsvFile.write(directory.evaluations(), EVALUATIONS, evaluations.onSamePrompts());
         } catch (IOException e) {
             throw new RefusedRequestException(
                     "cannot write " + directory.evaluations() + ": " + RunDirectory.reason(e), e);
@@ -198,6 +216,10 @@ final class RunResults {
                 summary.invocation().idle().entrySet().stream()
                         .map(e -> e.getKey() + " " + format("%.0f%%", 100 * e.getValue()))
                         .collect(Collectors.joining(", ")));
+    }
+
+    private static double number(@Nullable Double value) {
+        return value == null ? Double.NaN : value;
     }
 
     private static void row(PrintWriter out, String label, String text) {

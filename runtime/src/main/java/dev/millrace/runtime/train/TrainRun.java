@@ -139,7 +139,7 @@ public final class TrainRun {
         config.algorithm().doubts().forEach(this::say);
         MDC.put("run", config.run().id());
         try {
-            StartCheck.require(config, directory.resumed());
+            requireStart(config, directory.resumed());
             if (!directory.resumed()) {
                 writeConfiguration(); // before anything else is made, so that a kill leaves a folder that can be
                 // resumed
@@ -655,39 +655,35 @@ public final class TrainRun {
         }
     }
 
-    /** Checks what a run needs before anything starts. */
-    static final class StartCheck {
-        private StartCheck() {}
-
-        /**
-         * @param resumed whether the run continues, and has its first weights on the log
-         * @throws ConfigException if a key has an impossible value
-         * @throws RefusedRequestException if this machine lacks something
-         */
-        static void require(MillraceConfig config, boolean resumed) {
-            try {
-                new Engine(Device.parse(config.run().device()), 1).requireUsable();
-            } catch (IllegalArgumentException e) {
-                throw new ConfigException("run.device: " + e.getMessage(), e);
-            } catch (InferenceException e) {
-                throw new RefusedRequestException(
-                        "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
-                                + "; fix that, or choose --device cpu",
-                        e);
-            }
-            config.requireData();
-            if (!(config.task() instanceof TextTask text)
-                    || !(text.tokenizer() instanceof TokenizerDirectory folder)
-                    || text.files().contents().isEmpty()
-                    || TokenizerFiles.isHere(folder)) {
-                config.requireTokenizer(); // otherwise the log has it
-            }
-            config.requireHeldOutFiles();
-            RunLog.requireRegistry(
-                    config.topics(), config.run().schemaRegistryUrl().written());
-            if (!resumed && !config.model().checkpoint().isEmpty()) {
-                new CheckpointModel(config.model()).check();
-            }
+    /**
+     * Checks what a run needs before anything starts.
+     *
+     * @param resumed whether the run continues, and has its first weights on the log
+     * @throws ConfigException if a key has an impossible value
+     * @throws RefusedRequestException if this machine lacks something
+     */
+    private static void requireStart(MillraceConfig config, boolean resumed) {
+        try {
+            new Engine(Device.parse(config.run().device()), 1).requireUsable();
+        } catch (IllegalArgumentException e) {
+            throw new ConfigException("run.device: " + e.getMessage(), e);
+        } catch (InferenceException e) {
+            throw new RefusedRequestException(
+                    "run.device " + config.run().device() + " cannot be used: " + e.getMessage()
+                            + "; fix that, or choose --device cpu",
+                    e);
+        }
+        config.requireData();
+        if (!(config.task() instanceof TextTask text)
+                || !(text.tokenizer() instanceof TokenizerDirectory folder)
+                || text.files().contents().isEmpty()
+                || TokenizerFiles.isHere(folder)) {
+            config.requireTokenizer(); // otherwise the log has it
+        }
+        config.requireHeldOutFiles();
+        RunLog.requireRegistry(config.topics(), config.run().schemaRegistryUrl().written());
+        if (!resumed && !config.model().checkpoint().isEmpty()) {
+            new CheckpointModel(config.model()).check();
         }
     }
 }
