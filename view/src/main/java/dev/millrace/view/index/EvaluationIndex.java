@@ -8,7 +8,6 @@ import dev.millrace.view.index.RecordIndexer.OwnRecords;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
-import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /** Evaluations in the index, the newest record per version and prompts. */
@@ -25,12 +24,10 @@ public final class EvaluationIndex {
     }
 
     boolean evaluation(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-        Optional<VersionEvaluation> decoded =
-                records.decoded(record, VersionEvaluation.class, VersionEvaluation::getRunId);
-        if (decoded.isEmpty()) {
+        VersionEvaluation evaluation = records.decoded(record, VersionEvaluation.class, VersionEvaluation::getRunId);
+        if (evaluation == null) {
             return false;
         }
-        VersionEvaluation evaluation = decoded.get();
         statements.run(
                 "INSERT INTO evaluation(epoch, version, data, finished_ms, json) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
                         + " finished_ms = excluded.finished_ms, json = excluded.json WHERE excluded.finished_ms >= finished_ms",

@@ -1,7 +1,6 @@
 package dev.millrace.view.index;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
-import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
@@ -245,9 +244,8 @@ public final class RecordIndexer {
         }
 
         void prompt(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<PromptRequest> decoded = records.decoded(record, PromptRequest.class, PromptRequest::getRunId);
-            if (decoded.isPresent()) {
-                PromptRequest prompt = decoded.get();
+            PromptRequest prompt = records.decoded(record, PromptRequest.class, PromptRequest::getRunId);
+            if (prompt != null) {
                 statements.run(
                         "INSERT INTO prompt(grp, epoch, ordinal, partition, offset, released_ms, samples) VALUES(?, ?, ?, ?, ?, ?, ?)"
                                 + " ON CONFLICT DO NOTHING",
@@ -262,11 +260,10 @@ public final class RecordIndexer {
         }
 
         void rollout(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<Rollout> decoded = records.decoded(record, Rollout.class, Rollout::getRunId);
-            if (decoded.isEmpty()) {
+            Rollout rollout = records.decoded(record, Rollout.class, Rollout::getRunId);
+            if (rollout == null) {
                 return;
             }
-            Rollout rollout = decoded.get();
             statements.run(
                     "INSERT INTO rollout(partition, offset, epoch, id, grp, sample, ordinal, generator, version_min, version_max, reward,"
                             + " tokens, policy_tokens, prompt_tokens, finish, started_ms, finished_ms, prompt_text, text)"
@@ -304,11 +301,10 @@ public final class RecordIndexer {
         }
 
         void trajectory(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<Trajectory> decoded = records.decoded(record, Trajectory.class, Trajectory::getRunId);
-            if (decoded.isEmpty()) {
+            Trajectory trajectory = records.decoded(record, Trajectory.class, Trajectory::getRunId);
+            if (trajectory == null) {
                 return;
             }
-            Trajectory trajectory = decoded.get();
             statements.run(
                     "INSERT INTO rollout(partition, offset, epoch, id, grp, log_ratio, proximal_version, trajectory_partition,"
                             + " trajectory_offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET log_ratio = excluded.log_ratio,"
@@ -346,11 +342,10 @@ public final class RecordIndexer {
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<LearnerBatch> decoded = records.decoded(record, LearnerBatch.class, LearnerBatch::getRunId);
-            if (decoded.isEmpty()) {
+            LearnerBatch batch = records.decoded(record, LearnerBatch.class, LearnerBatch::getRunId);
+            if (batch == null) {
                 return;
             }
-            LearnerBatch batch = decoded.get();
             long expected = batch.getExpectedVersion() < 0 ? batch.getAssembledVersion() : batch.getExpectedVersion();
             int known = statements.run(
                     "INSERT INTO batch(epoch, batch, assembled_version, expected_version, assembled_ms, partition, offset)"
@@ -393,10 +388,8 @@ public final class RecordIndexer {
         }
 
         void outcome(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<Outcome> decoded = records.decoded(record, Outcome.class, Outcome::getRunId)
-                    .filter(outcome -> outcome.getSource().getTopic().equals(topics.rollouts()));
-            if (decoded.isPresent()) {
-                Outcome outcome = decoded.get();
+            Outcome outcome = records.decoded(record, Outcome.class, Outcome::getRunId);
+            if (outcome != null && outcome.getSource().getTopic().equals(topics.rollouts())) {
                 statements.run(
                         "INSERT INTO rollout(partition, offset, epoch, id, grp, dropped, outcome_partition, outcome_offset)"
                                 + " VALUES(?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET dropped = excluded.dropped,"
@@ -430,9 +423,8 @@ public final class RecordIndexer {
                 forget(record, statements);
                 return;
             }
-            Optional<PolicyVersion> decoded = records.decoded(record, PolicyVersion.class, PolicyVersion::getRunId);
-            if (decoded.isPresent()) {
-                PolicyVersion version = decoded.get();
+            PolicyVersion version = records.decoded(record, PolicyVersion.class, PolicyVersion::getRunId);
+            if (version != null) {
                 statements.run(
                         "INSERT INTO version(epoch, version, parent, batch, published_ms, bytes, base, anchor, sha256, optimizer, partition,"
                                 + " offset) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
@@ -476,9 +468,8 @@ public final class RecordIndexer {
         }
 
         void serving(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<Serving> decoded = records.decoded(record, Serving.class, Serving::getRunId);
-            if (decoded.isPresent()) {
-                Serving serving = decoded.get();
+            Serving serving = records.decoded(record, Serving.class, Serving::getRunId);
+            if (serving != null) {
                 statements.run(
                         "INSERT INTO server(server, role, version, since_ms, heartbeat_ms, tokens, left, tokens_before, heartbeat_before_ms)"
                                 + " VALUES(?, ?, ?, ?, ?, ?, ?, NULL, NULL) ON CONFLICT DO UPDATE SET tokens_before = tokens,"
@@ -518,11 +509,10 @@ public final class RecordIndexer {
         record LastWord(int trainedTokens, @Nullable String maskedBy) {}
 
         boolean step(ConsumerRecord<byte[], byte[]> record, IndexStatements statements) throws SQLException {
-            Optional<TrainingStep> decoded = records.decoded(record, TrainingStep.class, TrainingStep::getRunId);
-            if (decoded.isEmpty()) {
+            TrainingStep step = records.decoded(record, TrainingStep.class, TrainingStep::getRunId);
+            if (step == null) {
                 return false;
             }
-            TrainingStep step = decoded.get();
             List<StepEntry> entries = step.getEntries();
             int known = statements.run(
                     "INSERT INTO step(epoch, batch, version, starved, started_ms, finished_ms, partition, offset, entries, json)"
@@ -578,22 +568,14 @@ public final class RecordIndexer {
                     metrics.put(name, value);
                 }
             });
-            return text(json);
+            return json.toString();
         }
 
         private static String lastWords(List<StepEntry> entries) {
             ArrayNode array = JSON.createArrayNode();
             entries.forEach(
                     entry -> array.addArray().add(entry.getTrainedTokens()).add(entry.getMaskedBy()));
-            return text(array);
-        }
-
-        private static String text(JsonNode json) {
-            try {
-                return JSON.writeValueAsString(json);
-            } catch (JsonProcessingException e) {
-                throw new IllegalStateException("numbers and names cannot be written as JSON", e);
-            }
+            return array.toString();
         }
 
         /** Empty if the step left the batch's word unchanged. */
@@ -626,15 +608,15 @@ public final class RecordIndexer {
             this.registry = registry;
         }
 
-        <T extends SpecificRecord> Optional<T> decoded(
+        <T extends SpecificRecord> @Nullable T decoded(
                 ConsumerRecord<byte[], byte[]> record, Class<T> type, Function<T, String> of) {
             Deserializer<?> deserializer = deserializers.computeIfAbsent(
                     type, unseen -> AvroSerde.of(type, registry).deserializer());
             try {
-                return Optional.ofNullable(type.cast(deserializer.deserialize(record.topic(), record.value())))
-                        .filter(read -> of.apply(read).equals(runId));
+                T read = type.cast(deserializer.deserialize(record.topic(), record.value()));
+                return read != null && of.apply(read).equals(runId) ? read : null;
             } catch (MalformedRecordException e) {
-                return Optional.empty();
+                return null;
             }
         }
     }
