@@ -182,9 +182,9 @@ public final class Answers {
                         : StepsAnswer.of(index, epoch, query.number("after", -1));
             case "evaluations" -> evaluations(index, epoch);
             case "staleness" -> staleness(index, epoch).toString();
-            case "lags" -> lags(run).toString();
+            case "lags" -> run.ask(Answers::lags).toString();
             case "lap" -> run.ask(open -> lap(open, run.source())).toString();
-            case "diagnosis" -> diagnosis(run).toString();
+            case "diagnosis" -> run.ask(open -> diagnosis(run, open)).toString();
             case "choices" -> RolloutRows.choices(index).toString();
             case "rollouts" -> RolloutRows.list(index, query.values()).toString();
             case "points" ->
@@ -192,7 +192,10 @@ public final class Answers {
                         .orElseThrow(() -> new BadRequestException("points are of numbers that rollouts have"))
                         .toString();
             case "rollout" -> rollout(run, index, query.required("id"));
-            case "record" -> record(run, query.required("place"));
+            case "record" -> {
+                String place = query.required("place");
+                yield run.ask(open -> record(open, place)).toString();
+            }
             case "batch" ->
                 batch(index, epoch, query.number("batch", -1))
                         .orElseGet(() -> JsonNodeFactory.instance.objectNode())
@@ -215,10 +218,6 @@ public final class Answers {
         return found.orElseThrow(() -> new BadRequestException("there is no rollout " + id + " in the index"
                         + (run.progress().isWhole() ? "" : ", which is still being filled")))
                 .toString();
-    }
-
-    private static String record(ViewedRun run, String place) {
-        return run.ask(open -> record(open, place)).toString();
     }
 
     private static String redecided(ViewedRun run, RunIndex index, int epoch, Query query)
@@ -273,10 +272,6 @@ public final class Answers {
                 : CourseAnswer.of(index, known.run().epoch(), known.config()).toString();
     }
 
-    private static ObjectNode lags(ViewedRun run) {
-        return run.ask(Answers::lags);
-    }
-
     /** Empty for an archive or an ended run. */
     private static ObjectNode lags(OpenRun open) {
         if (open.connection().isEmpty()) {
@@ -305,10 +300,6 @@ public final class Answers {
         } catch (ScanException e) { // such as an archive without prompts
             return json.put("why", String.valueOf(e.getMessage()));
         }
-    }
-
-    private static ObjectNode diagnosis(ViewedRun run) {
-        return run.ask(open -> diagnosis(run, open));
     }
 
     private static ObjectNode diagnosis(ViewedRun run, OpenRun open) {
