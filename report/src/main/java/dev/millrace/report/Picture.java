@@ -265,19 +265,15 @@ public final class Picture {
                             return in.y().holds(y) ? y : Double.NaN;
                         })
                         .toArray());
-        if (of.style() == Style.REFERENCE) {
-            drawn.setMarker(SeriesMarkers.NONE);
-            drawn.setLineColor(Color.GRAY);
-            drawn.setLineStyle(stroke(1f, DASHES[1]));
-            return;
-        }
-        Color colour = COLOURS[index % COLOURS.length];
+        PictureKey.Entry shown = entry(of, index);
+        drawn.setLineColor(shown.colour());
+        drawn.setLineStyle(shown.stroke());
+        drawn.setMarkerColor(shown.colour());
         boolean alone = of.style() == Style.POINTS;
         drawn.setXYSeriesRenderStyle(alone ? XYSeriesRenderStyle.Scatter : XYSeriesRenderStyle.Line);
-        drawn.setLineColor(colour);
-        drawn.setLineStyle(stroke(1.8f, DASHES[index % DASHES.length]));
-        drawn.setMarkerColor(colour);
-        drawn.setMarker(alone || places.length <= MARKED_POINTS ? MARKERS[index % MARKERS.length] : SeriesMarkers.NONE);
+        drawn.setMarker(shown.marker()
+                .filter(any -> alone || places.length <= MARKED_POINTS)
+                .orElse(SeriesMarkers.NONE));
     }
 
     private static BasicStroke stroke(float width, float[] dash) {
