@@ -27,6 +27,7 @@ import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.LoraShape;
 import dev.millrace.policy.decoder.TensorSpec;
 import dev.millrace.policy.session.Engine;
+import dev.millrace.policy.session.TokenScores;
 import dev.millrace.policy.weights.DeviceValues;
 import dev.millrace.policy.weights.Gradients;
 import dev.millrace.policy.weights.LoraAdapter;
@@ -340,8 +341,7 @@ public final class BatchOptimizer implements AutoCloseable {
         try {
             Coefficients of = coefficients(batch, minibatch, start, weights, optimizerSteps, controls, means);
             long begun = System.nanoTime();
-            GradientShards.Scores scores =
-                    shards.differentiate(weights, minibatch.sequences(), of.coefficients(), gradients);
+            TokenScores scores = shards.differentiate(weights, minibatch.sequences(), of.coefficients(), gradients);
             means.addSeconds(StepMetric.SECONDS_GRADIENT, begun);
             ObjectiveResult result = algorithm.needsCurrentLogProbs()
                     ? of.result()
@@ -364,7 +364,7 @@ public final class BatchOptimizer implements AutoCloseable {
             Minibatch minibatch,
             StepStart.Started start,
             Coefficients of,
-            GradientShards.Scores scores,
+            TokenScores scores,
             ObjectiveResult result,
             StepMetricsTally means) {
         TokenBatch layout = minibatch.layout();
@@ -630,7 +630,7 @@ public final class BatchOptimizer implements AutoCloseable {
             return new Current(logProbs, values);
         }
         long begun = System.nanoTime();
-        GradientShards.Scores scored = shards.score(weights, minibatch.sequences());
+        TokenScores scored = shards.score(weights, minibatch.sequences());
         means.addForward(begun);
         return new Current(scored.logProbs(), scored.values());
     }
@@ -780,12 +780,12 @@ public final class BatchOptimizer implements AutoCloseable {
         }
 
         /** Noise of the gradient, under the weights in force. */
-        double power(GradientShards.Scores scores) {
+        double power(TokenScores scores) {
             return GradientPower.of(layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, weights);
         }
 
         /** The same with every weight 1. */
-        double powerUnweighted(GradientShards.Scores scores) {
+        double powerUnweighted(TokenScores scores) {
             float[] ones = new float[weights.length];
             Arrays.fill(ones, 1f);
             return GradientPower.of(layout, scores.logProbs(), scores.sumSquaredProbs(), advantages, ones);

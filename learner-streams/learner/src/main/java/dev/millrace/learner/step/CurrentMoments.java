@@ -2,6 +2,7 @@ package dev.millrace.learner.step;
 
 import dev.millrace.corrections.stage.StageFacts;
 import dev.millrace.corrections.stage.StageInput;
+import dev.millrace.policy.session.TokenScores;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.packed.PackedFloats;
 import java.nio.ByteBuffer;
@@ -18,21 +19,16 @@ import org.jspecify.annotations.Nullable;
 final class CurrentMoments {
     /** What is known besides the likeliest tokens: of which stage input, where it is recorded, and what scores have of it. */
     private enum Vector {
-        ENTROPIES(StageInput.ENTROPIES, Trajectory::getProximalEntropies, GradientShards.Scores::entropies),
+        ENTROPIES(StageInput.ENTROPIES, Trajectory::getProximalEntropies, TokenScores::entropies),
         SUM_SQUARED_PROBS(
-                StageInput.SQUARED_PROBABILITIES,
-                Trajectory::getProximalSumSquaredProbs,
-                GradientShards.Scores::sumSquaredProbs),
-        VALUES(StageInput.VALUES, Trajectory::getProximalValues, GradientShards.Scores::values);
+                StageInput.SQUARED_PROBABILITIES, Trajectory::getProximalSumSquaredProbs, TokenScores::sumSquaredProbs),
+        VALUES(StageInput.VALUES, Trajectory::getProximalValues, TokenScores::values);
 
         private final StageInput input;
         private final Function<Trajectory, ByteBuffer> recorded;
-        private final Function<GradientShards.Scores, float[]> scored;
+        private final Function<TokenScores, float[]> scored;
 
-        Vector(
-                StageInput input,
-                Function<Trajectory, ByteBuffer> recorded,
-                Function<GradientShards.Scores, float[]> scored) {
+        Vector(StageInput input, Function<Trajectory, ByteBuffer> recorded, Function<TokenScores, float[]> scored) {
             this.input = input;
             this.recorded = recorded;
             this.scored = scored;
@@ -99,7 +95,7 @@ final class CurrentMoments {
     }
 
     /** Takes what a forward pass found. */
-    void put(Shard scored, GradientShards.Scores scores) {
+    void put(Shard scored, TokenScores scores) {
         vectors.forEach((vector, known) -> scored.put(vector.scored.apply(scores), known));
     }
 

@@ -26,6 +26,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -55,27 +56,20 @@ final class GradientShards implements AutoCloseable {
     private volatile boolean cancelled;
     private volatile List<Future<?>> running = List.of();
 
-    /**
-     * Log-probs, entropies, sums of squared probabilities and values of a minibatch, packed as its layout is; no values without a
-     * value head.
-     */
-    record Scores(float[] logProbs, float[] entropies, float[] sumSquaredProbs, float[] values) {
-        private static Scores of(TokenScores scores) {
-            return new Scores(scores.logProbs(), scores.entropies(), scores.sumSquaredProbs(), scores.values());
-        }
-
-        private void put(Shard part, TokenScores found) {
-            part.put(found.logProbs(), logProbs);
-            part.put(found.entropies(), entropies);
-            part.put(found.sumSquaredProbs(), sumSquaredProbs);
-            if (values.length > 0) {
-                part.put(found.values(), values);
+    /** What was found of the parts of a minibatch, packed as its layout is. */
+    private TokenScores gathered(Shard minibatch, List<Shard> parts, IntFunction<TokenScores> found) {
+        TokenScores scores = TokenScores.allocate(minibatch.sequences().scoredCount(), shape);
+        for (int i = 0; i < parts.size(); i++) {
+            Shard part = parts.get(i);
+            TokenScores own = found.apply(i);
+            part.put(own.logProbs(), scores.logProbs());
+            part.put(own.entropies(), scores.entropies());
+            part.put(own.sumSquaredProbs(), scores.sumSquaredProbs());
+            if (scores.values().length > 0) {
+                part.put(own.values(), scores.values());
             }
         }
-    }
-
-    private Scores allocate(Shard minibatch) {
-        return Scores.of(TokenScores.allocate(minibatch.sequences().scoredCount(), shape));
+        return scores;
     }
 
     /**
@@ -116,7 +110,7 @@ final class GradientShards implements AutoCloseable {
             long start = System.nanoTime();
             Shard wanted = members.select(indices);
             CurrentDistributions distributions = moments == null ? null : moments.distributions();
-            Scores scores = distributions == null ? score(weights, wanted) : score(weights, wanted, distributions);
+            TokenScores scores = distributions == null ? score(weights, wanted) : score(weights, wanted, distributions);
             wanted.put(scores.logProbs(), into);
             if (moments != null) {
                 moments.put(wanted, scores);
@@ -126,7 +120,7 @@ final class GradientShards implements AutoCloseable {
     }
 
     /** The same, of the likeliest tokens too. */
-    private Scores score(Weights weights, Shard wanted, CurrentDistributions distributions) {
+    private TokenScores score(Weights weights, Shard wanted, CurrentDistributions distributions) {
         return run(wanted, (shard, i) -> {
             EntryScores found = scoring.scoreEntries(
                     weights, shard.sequences(), shard.temperatures(), distributions.entries(shard), distributions.k());
@@ -140,7 +134,7 @@ final class GradientShards implements AutoCloseable {
      *
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores score(Weights weights, Shard minibatch) {
+    TokenScores score(Weights weights, Shard minibatch) {
         return run(minibatch, (shard, i) -> scoring.score(weights, shard.sequences(), shard.temperatures()));
     }
 
@@ -183,7 +177,7 @@ final class GradientShards implements AutoCloseable {
      *
      * @throws NonFiniteMemberException naming the member of the batch
      */
-    Scores differentiate(Weights weights, Shard minibatch, TokenCoefficients coefficients, Gradients into) {
+    TokenScores differentiate(Weights weights, Shard minibatch, TokenCoefficients coefficients, Gradients into) {
         into.zero();
         List<Shard> parts = parts(minibatch);
         List<GradientPass.Part> inputs = parts.stream().map(coefficients::part).toList();
@@ -201,11 +195,7 @@ final class GradientShards implements AutoCloseable {
         awaitAll(tasks, shardOf); // where it is given up, pieces may still be running, and what they read stays
         pass.finish();
         pass.close();
-        Scores scores = allocate(minibatch);
-        for (int i = 0; i < parts.size(); i++) {
-            scores.put(parts.get(i), pass.scores(i));
-        }
-        return scores;
+        return gathered(minibatch, parts, pass::scores);
     }
 
     /**
@@ -277,19 +267,14 @@ final class GradientShards implements AutoCloseable {
                 .toList();
     }
 
-    private Scores run(Shard minibatch, Work work) {
+    private TokenScores run(Shard minibatch, Work work) {
         List<Shard> parts = parts(minibatch);
         List<Callable<TokenScores>> tasks = new ArrayList<>();
         for (int i = 0; i < shards; i++) {
             int index = i;
             tasks.add(() -> work.on(parts.get(index), index));
         }
-        List<TokenScores> found = awaitAll(tasks, parts);
-        Scores scores = allocate(minibatch);
-        for (int i = 0; i < shards; i++) {
-            scores.put(parts.get(i), found.get(i));
-        }
-        return scores;
+        return gathered(minibatch, parts, awaitAll(tasks, parts)::get);
     }
 
     /**
