@@ -1,5 +1,6 @@
 package dev.millrace.learner;
 
+import dev.millrace.log.Alarms;
 import dev.millrace.log.LogConnection;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.PolicyFeed;
@@ -33,6 +34,7 @@ final class BestVersionWatch {
     private static final double ATTENTION = 0.75;
 
     private final LogConnection connection;
+    private final Alarms alarms;
     private final Admin admin;
     private final PolicyFeed feed;
     private final long limitMs;
@@ -40,6 +42,7 @@ final class BestVersionWatch {
     /** @param limitMs longest wait for the cluster's answer */
     BestVersionWatch(LogConnection connection, Admin admin, PolicyFeed feed, long limitMs) {
         this.connection = connection;
+        this.alarms = connection.alarms();
         this.admin = admin;
         this.feed = feed;
         this.limitMs = limitMs;
@@ -52,10 +55,10 @@ final class BestVersionWatch {
      */
     void look(Optional<VersionEvaluation> best) throws TimeoutException, InterruptedException {
         String subject = best.map(of -> "version " + of.getVersion()).orElse("");
-        connection.alarms().active().stream()
+        alarms.active().stream()
                 .filter(alarm -> alarm.name().equals(AT_RISK) || alarm.name().equals(LOST))
                 .filter(alarm -> !alarm.subject().equals(subject))
-                .forEach(alarm -> connection.alarms().lower(alarm.name(), alarm.subject()));
+                .forEach(alarm -> alarms.lower(alarm.name(), alarm.subject()));
         if (best.isPresent()) {
             look(best.get(), subject);
         }
@@ -71,47 +74,41 @@ final class BestVersionWatch {
             }
             stretch = onLog.get();
         } catch (VersionUnavailableException e) {
-            connection
-                    .alarms()
-                    .raise(
-                            AT_RISK,
-                            subject,
-                            said(best) + " is too old to check whether its weights are kept: " + e.getMessage(),
-                            export + " takes it out");
+            alarms.raise(
+                    AT_RISK,
+                    subject,
+                    said(best) + " is too old to check whether its weights are kept: " + e.getMessage(),
+                    export + " takes it out");
             return;
         }
         if (!stretch.isKept()) {
-            connection.alarms().lower(AT_RISK, subject);
-            connection
-                    .alarms()
-                    .raise(
-                            LOST,
-                            subject,
-                            said(best) + " is no longer kept: its weights were on " + stretch.topic() + " from offset "
-                                    + stretch.neededFrom() + ", and the topic now begins at " + stretch.logBegins()
-                                    + ", by its own retention (retention.bytes, topics.weights_retention_bytes);"
-                                    + " its evaluation stays",
-                            "it cannot be recovered; " + withoutLimit(stretch.topic()) + " keeps the next best");
+            alarms.lower(AT_RISK, subject);
+            alarms.raise(
+                    LOST,
+                    subject,
+                    said(best) + " is no longer kept: its weights were on " + stretch.topic() + " from offset "
+                            + stretch.neededFrom() + ", and the topic now begins at " + stretch.logBegins()
+                            + ", by its own retention (retention.bytes, topics.weights_retention_bytes);"
+                            + " its evaluation stays",
+                    "it cannot be recovered; " + withoutLimit(stretch.topic()) + " keeps the next best");
             return;
         }
         OptionalLong bound = bound(stretch.topic());
         if (bound.isPresent() && stretch.bytesSince() >= ATTENTION * bound.getAsLong()) {
-            connection
-                    .alarms()
-                    .raise(
-                            AT_RISK,
-                            subject,
-                            said(best)
-                                    + String.format(
-                                            Locale.ROOT,
-                                            " is about to be deleted: %,d bytes of weights were written since its"
-                                                    + " anchor, and Kafka keeps %,d on %s (retention.bytes)",
-                                            stretch.bytesSince(),
-                                            bound.getAsLong(),
-                                            stretch.topic()),
-                            withoutLimit(stretch.topic()) + ", or " + export);
+            alarms.raise(
+                    AT_RISK,
+                    subject,
+                    said(best)
+                            + String.format(
+                                    Locale.ROOT,
+                                    " is about to be deleted: %,d bytes of weights were written since its"
+                                            + " anchor, and Kafka keeps %,d on %s (retention.bytes)",
+                                    stretch.bytesSince(),
+                                    bound.getAsLong(),
+                                    stretch.topic()),
+                    withoutLimit(stretch.topic()) + ", or " + export);
         } else {
-            connection.alarms().lower(AT_RISK, subject);
+            alarms.lower(AT_RISK, subject);
         }
     }
 

@@ -15,6 +15,7 @@ import dev.millrace.learner.step.LoraStart;
 import dev.millrace.learner.step.StepFigures;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.learner.step.StepReport;
+import dev.millrace.log.Alarms;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.Patience;
 import dev.millrace.log.deadletter.DeadLetters;
@@ -91,6 +92,7 @@ public final class Learner implements AutoCloseable {
 
     private final LearnerContext context;
     private final LogConnection connection;
+    private final Alarms alarms;
     private final LearnerConfig config;
     private final LearnerMeters meters;
     private final BatchOptimizer optimizer;
@@ -112,10 +114,10 @@ public final class Learner implements AutoCloseable {
     public Learner(LearnerContext context, Algorithm algorithm, Engine engine) {
         this.context = context;
         this.connection = context.connection();
+        this.alarms = connection.alarms();
         this.config = context.config();
-        this.meters = new LearnerMeters(context.registry(), connection.alarms().begin("learner"));
-        this.patience =
-                new Patience("learner", connection.patience(), connection.alarms(), () -> RootCause.of(connection));
+        this.meters = new LearnerMeters(context.registry(), alarms.begin("learner"));
+        this.patience = new Patience("learner", connection.patience(), alarms, () -> RootCause.of(connection));
         algorithm.doubts().forEach(LOG::warn);
         InitialPolicy initial = context.initial();
         this.optimizer = new BatchOptimizer(
@@ -382,9 +384,7 @@ public final class Learner implements AutoCloseable {
                         + (reader.ahead().isEmpty()
                                 ? "; its version was lost and must be retrained"
                                 : "; batches " + reader.ahead() + " wait for it");
-                connection
-                        .alarms()
-                        .raise(BATCH_LOST, connection.topics().batches(), sentence, connection.command("repair"));
+                alarms.raise(BATCH_LOST, connection.topics().batches(), sentence, connection.command("repair"));
             }
         }
 
@@ -455,13 +455,11 @@ public final class Learner implements AutoCloseable {
                 report = optimizer.train(
                         batch, state.newest().getVersion(), state.controls(), state.weights(), state.optimizer());
             } catch (InconsistentBatchException | TrajectoryUnavailableException e) {
-                connection
-                        .alarms()
-                        .raise(
-                                BATCH_UNUSABLE,
-                                connection.topics().batches(),
-                                String.valueOf(e.getMessage()),
-                                connection.command("repair"));
+                alarms.raise(
+                        BATCH_UNUSABLE,
+                        connection.topics().batches(),
+                        String.valueOf(e.getMessage()),
+                        connection.command("repair"));
                 reader.setAside();
                 return;
             }
@@ -520,28 +518,26 @@ public final class Learner implements AutoCloseable {
                     manifest -> record.of(manifest, startedAtMs, finishedAtMs),
                     incoming,
                     reader.group());
-            connection.alarms().lower(STEP_UNDECIDED, connection.topics().batches());
+            alarms.lower(STEP_UNDECIDED, connection.topics().batches());
             state.published(committed.manifest());
             foreign.made(committed.manifest());
             return committed.step();
         }
 
         private void raiseUndecided(long batchId, String why) {
-            connection
-                    .alarms()
-                    .raise(
-                            STEP_UNDECIDED,
-                            connection.topics().batches(),
-                            "batch " + batchId + " is not trained on, at version "
-                                    + state.newest().getVersion() + ": " + why,
-                            "it clears with the next trained batch; if none comes, change that stage's settings"
-                                    + " under algorithm and restart");
+            alarms.raise(
+                    STEP_UNDECIDED,
+                    connection.topics().batches(),
+                    "batch " + batchId + " is not trained on, at version "
+                            + state.newest().getVersion() + ": " + why,
+                    "it clears with the next trained batch; if none comes, change that stage's settings"
+                            + " under algorithm and restart");
         }
 
         private void lowerAlarms() {
             String topic = connection.topics().batches();
-            connection.alarms().lower(BATCH_LOST, topic);
-            connection.alarms().lower(BATCH_UNUSABLE, topic);
+            alarms.lower(BATCH_LOST, topic);
+            alarms.lower(BATCH_UNUSABLE, topic);
         }
     }
 

@@ -1,5 +1,6 @@
 package dev.millrace.learner.batch;
 
+import dev.millrace.log.Alarms;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.DeadLetters;
 import dev.millrace.log.scan.LogReader;
@@ -58,6 +59,7 @@ public final class BatchReader implements AutoCloseable {
     private static final int FIRST_LOOK_BACK = 8;
 
     private final LogConnection connection;
+    private final Alarms alarms;
     private final LogReader log;
     private final TopicPartition partition;
     /** Partition of the training log, as an alarm names it. */
@@ -90,6 +92,7 @@ public final class BatchReader implements AutoCloseable {
      */
     public BatchReader(LogConnection connection, PolicyVersion from, long newest, Duration limit) {
         this.connection = connection;
+        this.alarms = connection.alarms();
         this.limit = limit;
         this.log = LogReader.following(
                 connection.as("batches"),
@@ -110,8 +113,7 @@ public final class BatchReader implements AutoCloseable {
                             connection, log, connection.topics().trainingLog())
                     .toString();
             ConsumedBatches.lostSteps(connection, from, progress, limit)
-                    .ifPresent(lost ->
-                            connection.alarms().raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
+                    .ifPresent(lost -> alarms.raise(TAIL_LOST, trainingLog, lost, connection.command("repair")));
             this.sequence = new BatchSequence(connection.run(), progress.batchId());
             long begin = begin();
             this.readBefore = committed.map(OffsetAndMetadata::offset).orElse(begin);
@@ -264,16 +266,14 @@ public final class BatchReader implements AutoCloseable {
                         e.refusal().field(),
                         e.refusal().message()));
             }
-            connection
-                    .alarms()
-                    .raise(
-                            FOREIGN,
-                            partition.toString(),
-                            "the record at " + partition + "@" + record.offset() + " is not a batch of this run: "
-                                    + e.refusal().message()
-                                    + "; a process other than the run's topology writes to this topic",
-                            "stop that writer; the record goes to "
-                                    + connection.topics().deadLetters() + ", and no record of the run is lost");
+            alarms.raise(
+                    FOREIGN,
+                    partition.toString(),
+                    "the record at " + partition + "@" + record.offset() + " is not a batch of this run: "
+                            + e.refusal().message()
+                            + "; a process other than the run's topology writes to this topic",
+                    "stop that writer; the record goes to "
+                            + connection.topics().deadLetters() + ", and no record of the run is lost");
         }
         return Optional.empty();
     }
@@ -352,9 +352,9 @@ public final class BatchReader implements AutoCloseable {
         progress = batch.progress();
         letters.clear();
         trajectories.add(batch.batch());
-        connection.alarms().lower(TAIL_LOST, partition.toString()); // the due batch arrived
-        connection.alarms().lower(REMOVED, partition.toString());
-        connection.alarms().lower(TAIL_LOST, trainingLog);
+        alarms.lower(TAIL_LOST, partition.toString()); // the due batch arrived
+        alarms.lower(REMOVED, partition.toString());
+        alarms.lower(TAIL_LOST, trainingLog);
         unusable.clear();
         if (current != null) {
             ahead.consumed(current.offset());
@@ -374,15 +374,13 @@ public final class BatchReader implements AutoCloseable {
         long end = log.end(partition, limit);
         long from = readBefore;
         if (from > end) {
-            connection
-                    .alarms()
-                    .raise(
-                            TAIL_LOST,
-                            partition.toString(),
-                            partition + " ends at offset " + end + ", but was read up to offset " + readBefore
-                                    + ": its last " + (readBefore - end) + " offsets are lost; batch " + due()
-                                    + " is due",
-                            "it clears with that batch; if it does not come, " + connection.command("repair"));
+            alarms.raise(
+                    TAIL_LOST,
+                    partition.toString(),
+                    partition + " ends at offset " + end + ", but was read up to offset " + readBefore
+                            + ": its last " + (readBefore - end) + " offsets are lost; batch " + due()
+                            + " is due",
+                    "it clears with that batch; if it does not come, " + connection.command("repair"));
             from = end;
             readBefore = end;
         } else if (from < begin) {
@@ -393,15 +391,13 @@ public final class BatchReader implements AutoCloseable {
                     begin,
                     from);
             if (begin - from > 1) { // more than a transaction marker
-                connection
-                        .alarms()
-                        .raise(
-                                REMOVED,
-                                partition.toString(),
-                                partition + " begins at offset " + begin + ", and was read up to offset " + from
-                                        + ": retention (topics.record_retention_ms) deleted the offsets between"
-                                        + " unread; batch " + due() + " is due",
-                                "it clears with that batch; if it does not come, " + connection.command("repair"));
+                alarms.raise(
+                        REMOVED,
+                        partition.toString(),
+                        partition + " begins at offset " + begin + ", and was read up to offset " + from
+                                + ": retention (topics.record_retention_ms) deleted the offsets between"
+                                + " unread; batch " + due() + " is due",
+                        "it clears with that batch; if it does not come, " + connection.command("repair"));
             }
             from = begin;
         }
