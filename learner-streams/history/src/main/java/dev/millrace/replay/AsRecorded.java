@@ -32,10 +32,8 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.NavigableMap;
 import java.util.Optional;
 import java.util.PriorityQueue;
 import java.util.Set;
@@ -51,12 +49,8 @@ import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
-import org.apache.kafka.streams.KeyValue;
-import org.apache.kafka.streams.processor.StateStore;
-import org.apache.kafka.streams.processor.StateStoreContext;
-import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
-import org.jspecify.annotations.Nullable;
+import org.apache.kafka.streams.state.Stores;
 
 /**
  * Replays every task of a run's topology and compares the bytes.
@@ -144,6 +138,11 @@ public final class AsRecorded {
             java.util.function.Function<TaskEvent.Told, Taken<A>> told,
             int partition) {
         return () -> new TaskReplay<>(factory, inputs, told, partition).run();
+    }
+
+    /** A task's store, used without the engine, which alone would open it. */
+    private static KeyValueStore<Bytes, byte[]> store(String name) {
+        return Stores.inMemoryKeyValueStore(name).get();
     }
 
     private static <A> Taken<A> nothingIsTold(TaskEvent.Told told) {
@@ -354,7 +353,7 @@ public final class AsRecorded {
                 task.close();
             }
             task = factory.opening()
-                    .open(partition, store -> stores.computeIfAbsent(store, MemoryStore::new), this::compare);
+                    .open(partition, store -> stores.computeIfAbsent(store, AsRecorded::store), this::compare);
             beginnings++;
         }
 
@@ -419,122 +418,6 @@ public final class AsRecorded {
             readers.values().forEach(InputReader::close);
             if (outputs != null) {
                 outputs.close();
-            }
-        }
-
-        /** A task's store without a stream engine, in the key order of the engine's stores. */
-        static final class MemoryStore implements KeyValueStore<Bytes, byte[]> {
-            private final String name;
-            private final TreeMap<Bytes, byte[]> entries = new TreeMap<>();
-
-            MemoryStore(String name) {
-                this.name = name;
-            }
-
-            @Override
-            public byte @Nullable [] get(Bytes key) {
-                return entries.get(key);
-            }
-
-            @Override
-            public void put(Bytes key, byte[] value) {
-                if (value == null) {
-                    entries.remove(key);
-                } else {
-                    entries.put(key, value);
-                }
-            }
-
-            @Override
-            public byte[] putIfAbsent(Bytes key, byte[] value) {
-                return entries.putIfAbsent(key, value);
-            }
-
-            @Override
-            public void putAll(List<KeyValue<Bytes, byte[]>> all) {
-                all.forEach(entry -> put(entry.key, entry.value));
-            }
-
-            @Override
-            public byte @Nullable [] delete(Bytes key) {
-                return entries.remove(key);
-            }
-
-            @Override
-            public KeyValueIterator<Bytes, byte[]> range(Bytes from, Bytes to) {
-                return iterator(entries.subMap(from, true, to, true));
-            }
-
-            @Override
-            public KeyValueIterator<Bytes, byte[]> all() {
-                return iterator(entries);
-            }
-
-            @Override
-            public long approximateNumEntries() {
-                return entries.size();
-            }
-
-            /** A snapshot: the caller may write meanwhile. */
-            private static KeyValueIterator<Bytes, byte[]> iterator(NavigableMap<Bytes, byte[]> of) {
-                TreeMap<Bytes, byte[]> now = new TreeMap<>(of);
-                Iterator<Bytes> keys = now.keySet().iterator();
-                return new KeyValueIterator<>() {
-                    private @Nullable Bytes next = keys.hasNext() ? keys.next() : null;
-
-                    @Override
-                    public boolean hasNext() {
-                        return next != null;
-                    }
-
-                    @Override
-                    public KeyValue<Bytes, byte[]> next() {
-                        if (next == null) {
-                            throw new java.util.NoSuchElementException();
-                        }
-                        KeyValue<Bytes, byte[]> entry = KeyValue.pair(next, now.get(next));
-                        next = keys.hasNext() ? keys.next() : null;
-                        return entry;
-                    }
-
-                    @Override
-                    public Bytes peekNextKey() {
-                        if (next == null) {
-                            throw new java.util.NoSuchElementException();
-                        }
-                        return next;
-                    }
-
-                    @Override
-                    public void close() {
-                        // holds nothing
-                    }
-                };
-            }
-
-            @Override
-            public String name() {
-                return name;
-            }
-
-            @Override
-            public void init(StateStoreContext context, StateStore root) {
-                throw new IllegalStateException("not supported in replay");
-            }
-
-            @Override
-            public void close() {
-                // nothing to close
-            }
-
-            @Override
-            public boolean persistent() {
-                return false;
-            }
-
-            @Override
-            public boolean isOpen() {
-                return true;
             }
         }
 
