@@ -1,5 +1,6 @@
 package dev.millrace.log.scan;
 
+import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -9,6 +10,7 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.Deserializer;
 
 /** Reads committed records of topics up to a cut. Owned by one thread. */
 public interface TopicScan extends AutoCloseable {
@@ -68,6 +70,15 @@ public interface TopicScan extends AutoCloseable {
             return false;
         });
         return Optional.ofNullable(found.get());
+    }
+
+    /** What a record holds; empty for a tombstone, and for bytes that are not such a record. */
+    static <T> Optional<T> readable(Deserializer<T> deserializer, ConsumerRecord<?, byte[]> record) {
+        try {
+            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
+        } catch (MalformedRecordException e) {
+            return Optional.empty();
+        }
     }
 
     /** Records handed over so far. */
