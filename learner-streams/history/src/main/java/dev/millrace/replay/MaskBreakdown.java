@@ -1,6 +1,5 @@
 package dev.millrace.replay;
 
-import java.util.Collections;
 import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -15,12 +14,6 @@ public record MaskBreakdown(
         SortedMap<Long, MaskedShare> tokensByLag,
         SortedMap<Long, MaskedShare> sequencesByLength,
         SortedMap<Long, MaskedShare> sequencesBySign) {
-
-    public MaskBreakdown {
-        tokensByLag = Collections.unmodifiableSortedMap(new TreeMap<>(tokensByLag));
-        sequencesByLength = Collections.unmodifiableSortedMap(new TreeMap<>(sequencesByLength));
-        sequencesBySign = Collections.unmodifiableSortedMap(new TreeMap<>(sequencesBySign));
-    }
 
     public static MaskBreakdown empty() {
         return new MaskBreakdown(new TreeMap<>(), new TreeMap<>(), new TreeMap<>());

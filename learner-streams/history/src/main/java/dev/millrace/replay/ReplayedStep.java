@@ -22,12 +22,6 @@ public record ReplayedStep(
         List<Optional<Diagnosis>> diagnoses,
         List<StepFacts> facts) {
 
-    public ReplayedStep {
-        figures = List.copyOf(figures);
-        diagnoses = List.copyOf(diagnoses);
-        facts = List.copyOf(facts);
-    }
-
     ReplayedStep diagnosed(List<Optional<Diagnosis>> found, List<StepFacts> said) {
         return new ReplayedStep(batch, isAsRecorded, rescored, figures, found, said);
     }

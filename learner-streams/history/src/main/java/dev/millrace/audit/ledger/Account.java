@@ -11,8 +11,4 @@ import java.util.List;
  * @param steps committed, in order
  */
 public record Account(
-        Balance balance, long generatedTokens, long scoredTokens, long trainedTokens, List<TrainingStep> steps) {
-    public Account {
-        steps = List.copyOf(steps);
-    }
-}
+        Balance balance, long generatedTokens, long scoredTokens, long trainedTokens, List<TrainingStep> steps) {}

@@ -20,10 +20,6 @@ public record GradientStep(
         Optional<ReferenceGradient> reference,
         List<Optional<VariantGradient>> variants) {
 
-    public GradientStep {
-        variants = List.copyOf(variants);
-    }
-
     /**
      * On-policy gradient of fresh groups without corrections, the reference of the others.
      *

@@ -16,9 +16,4 @@ public record RetrainedStep(
         double recordedReward,
         double recordedStaleness,
         int sequences,
-        List<Optional<VariantStep>> variants) {
-
-    public RetrainedStep {
-        variants = List.copyOf(variants);
-    }
-}
+        List<Optional<VariantStep>> variants) {}

@@ -19,9 +19,6 @@ public record Trial(
         boolean isCut,
         TrialCourse recorded,
         List<TrialCourse> patched) {
-    public Trial {
-        patched = List.copyOf(patched);
-    }
 
     /**
      * True if the last step has neither the cause nor a more severe one. Recorded lengths surge under every patch:
