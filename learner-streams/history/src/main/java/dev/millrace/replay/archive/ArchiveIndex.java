@@ -120,7 +120,7 @@ record ArchiveIndex(
                         + " bytes, too many for an index; give a complete folder of 'millrace export'");
             }
             ArchiveIndex index = parse(file, text);
-            IndexCheck.require(folder, index);
+            new IndexCheck(folder, index).require();
             return index;
         } catch (NoSuchFileException e) {
             throw new ArchiveException(
@@ -172,11 +172,7 @@ record ArchiveIndex(
             this.index = index;
         }
 
-        static void require(Path folder, ArchiveIndex index) {
-            new IndexCheck(folder, index).require();
-        }
-
-        private void require() {
+        void require() {
             RunTopics topics;
             try {
                 new RunIdentity(index.runId(), index.epoch(), index.policyId());

@@ -123,9 +123,9 @@ public final class Retraining {
                 VariantTraining learning =
                         new VariantTraining(variants.get(c), isRecorded, first, state, versions.manifest(range.from()));
                 learners.add(Optional.of(learning));
-                OptionalLong reference = learning.optimizer().referenceVersion();
+                OptionalLong reference = learning.optimizer.referenceVersion();
                 if (reference.isPresent()) {
-                    learning.optimizer().useReference(versions.load(reference.getAsLong(), none -> null));
+                    learning.optimizer.useReference(versions.load(reference.getAsLong(), none -> null));
                 }
             }
             evaluate(range.from(), listener);
@@ -173,7 +173,7 @@ public final class Retraining {
                                                             weights.parameters(),
                                                             learners.get(variant)
                                                                     .get()
-                                                                    .weights()
+                                                                    .weights
                                                                     .parameters())
                                                     .l2Norm())
                                             .orElse(Double.NaN))));
@@ -202,7 +202,7 @@ public final class Retraining {
     /** The first variant's if equal, else the log's if kept. */
     private Optional<Weights> recordedWeights(RecordedStep step, boolean firstIsRecorded) {
         if (firstIsRecorded) {
-            return Optional.of(learners.get(0).get().weights());
+            return Optional.of(learners.get(0).get().weights);
         }
         try {
             long before = recordedVersion;
@@ -218,7 +218,7 @@ public final class Retraining {
 
     private boolean isAsRecorded(int variant, String sha256) {
         return learners.get(variant)
-                .filter(learning -> learning.sha256().equals(sha256))
+                .filter(learning -> learning.sha256.equals(sha256))
                 .isPresent();
     }
 
@@ -234,7 +234,7 @@ public final class Retraining {
                 continue;
             }
             Optional<Double> reward =
-                    guarded(c, version, listener, learning -> trials.get().meanReward(learning.weights(), version));
+                    guarded(c, version, listener, learning -> trials.get().meanReward(learning.weights, version));
             rewards.add(reward.isPresent() ? OptionalDouble.of(reward.get()) : OptionalDouble.empty());
         }
         listener.evaluated(version, rewards);
@@ -243,7 +243,7 @@ public final class Retraining {
     /** An earlier variant with equal weights; -1 if there is none. */
     private int sameBefore(int variant) {
         for (int c = 0; c < variant && learners.get(variant).isPresent(); c++) {
-            if (isAsRecorded(c, learners.get(variant).get().sha256())) {
+            if (isAsRecorded(c, learners.get(variant).get().sha256)) {
                 return c;
             }
         }
@@ -373,18 +373,6 @@ public final class Retraining {
             this.rollouts = live.map(of -> of.sampling().variant(weights, of.draws()));
             this.controls = new ControlState(from.getControls());
             this.sha256 = VersionHash.of(weights);
-        }
-
-        BatchOptimizer optimizer() {
-            return optimizer;
-        }
-
-        Weights weights() {
-            return weights;
-        }
-
-        String sha256() {
-            return sha256;
         }
 
         float[] logProbs(TrainingBatch batch) {
