@@ -42,14 +42,20 @@ public final class BatchTrajectories {
         for (BatchEntry entry : batch.getEntries()) {
             Trajectory trajectory = found.get(entry.getPartition() + "@" + entry.getOffset());
             if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
-                throw new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of "
-                        + entry.getRolloutId() + " at "
-                        + run.topics().trajectories() + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and "
-                        + (trajectory == null ? "the log no longer has it" : "another lies there")
-                        + "; choose a later range, or replay an archive that was exported in time");
+                throw missing(
+                        run.topics().trajectories(),
+                        batch,
+                        entry,
+                        trajectory == null ? "the log no longer has it" : "another lies there");
             }
             trajectories.add(trajectory);
         }
         return trajectories;
+    }
+
+    static ArchiveException missing(String topic, LearnerBatch batch, BatchEntry entry, String why) {
+        return new ArchiveException("batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId()
+                + " at " + topic + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and " + why
+                + "; choose a later range, or replay an archive that was exported in time");
     }
 }

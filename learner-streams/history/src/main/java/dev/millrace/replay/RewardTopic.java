@@ -2,18 +2,14 @@ package dev.millrace.replay;
 
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.LiveRun;
-import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.Reward;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
 import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.Deserializer;
 
 /** Rewards on a topic, in the format of {@code rewards}; the first per rollout counts, as in a run. */
@@ -32,23 +28,14 @@ public final class RewardTopic implements Verifier {
     public static RewardTopic read(RecordedRun run, String name) {
         String prefixed = run.topics().prefix() + name;
         String topic = isThere(run, name) || !isThere(run, prefixed) ? name : prefixed;
-        List<TopicPartition> partitions = run.partitions(topic);
-        if (partitions.isEmpty()) {
+        if (run.partitions(topic).isEmpty()) {
             throw new ArchiveException("--rewards topic:" + name + " names a topic that does not exist: neither " + name
                     + " nor " + prefixed + " is on the run's cluster or in its archive");
         }
         RewardTopic read = new RewardTopic(topic);
         Deserializer<Reward> deserializer =
                 AvroSerde.of(Reward.class, run.registry()).deserializer();
-        for (TopicPartition partition : partitions) {
-            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                        next.isPresent();
-                        next = cursor.next()) {
-                    read.add(next.get(), deserializer, run);
-                }
-            }
-        }
+        run.forEach(topic, record -> read.add(record, deserializer, run));
         return read;
     }
 

@@ -14,6 +14,7 @@ import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.corrections.staleness.StalenessLimit;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.ReplayedStep.RescoredStep;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordCursor;
@@ -28,7 +29,6 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchDiagnostics;
 import dev.millrace.stages.RecordedFacts;
 import dev.millrace.stages.StageReports;
@@ -60,7 +60,6 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -254,14 +253,8 @@ public final class WhatIf {
 
     /** Empty for records of other runs, and out of range. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
-        try {
-            LearnerBatch batch = batchReader.deserialize(record.topic(), record.value());
-            return batch != null && run.run().owns(batch.getRunId(), batch.getEpoch()) && range.contains(batch)
-                    ? Optional.of(batch)
-                    : Optional.empty();
-        } catch (MalformedRecordException notABatch) {
-            return Optional.empty();
-        }
+        return TopicScan.readable(batchReader, record)
+                .filter(batch -> run.run().owns(batch.getRunId(), batch.getEpoch()) && range.contains(batch));
     }
 
     private Decided decide(
@@ -377,7 +370,7 @@ public final class WhatIf {
                     members.get(i).topic(), members.get(i).value());
             BatchEntry entry = batch.getEntries().get(i);
             if (trajectory == null || !trajectory.getRolloutId().equals(entry.getRolloutId())) {
-                throw TrajectoryFeed.missing(members.get(i).topic(), batch, entry, "another lies there");
+                throw BatchTrajectories.missing(members.get(i).topic(), batch, entry, "another lies there");
             }
             trajectories.add(trajectory);
         }
@@ -426,7 +419,7 @@ public final class WhatIf {
     /** The learner's log by batch, in order. Holds one record per partition; confined to one thread. */
     static final class TrainedSteps implements AutoCloseable {
         private final RecordedRun run;
-        private final Deserializer<TrainingStep> deserializer;
+        private final AvroRecordDeserializer<TrainingStep> deserializer;
         private final List<Head> heads = new ArrayList<>();
 
         private static final class Head {
@@ -464,13 +457,9 @@ public final class WhatIf {
         }
 
         private Optional<TrainingStep> ours(ConsumerRecord<byte[], byte[]> record) {
-            try {
-                return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                        .filter(step -> run.run().owns(step.getRunId(), step.getEpoch())
-                                && run.run().policyId().equals(step.getPolicyId()));
-            } catch (MalformedRecordException notAStep) {
-                return Optional.empty();
-            }
+            return TopicScan.readable(deserializer, record)
+                    .filter(step -> run.run().owns(step.getRunId(), step.getEpoch())
+                            && run.run().policyId().equals(step.getPolicyId()));
         }
 
         @Override
@@ -529,7 +518,7 @@ public final class WhatIf {
             List<BatchEntry> entries = batch.getEntries();
             for (BatchEntry entry : entries) {
                 if (!run.partitions(topic).contains(new TopicPartition(topic, entry.getPartition()))) {
-                    throw missing(topic, batch, entry, "the topic has no such partition");
+                    throw BatchTrajectories.missing(topic, batch, entry, "the topic has no such partition");
                 }
             }
             Integer[] inOrder = new Integer[entries.size()];
@@ -553,17 +542,10 @@ public final class WhatIf {
             elsewhere.forEach((partition, absent) -> fetch(partition, absent, entries, found));
             for (int e = 0; e < found.size(); e++) {
                 if (found.get(e) == null) {
-                    throw missing(topic, batch, entries.get(e), "the log no longer has it");
+                    throw BatchTrajectories.missing(topic, batch, entries.get(e), "the log no longer has it");
                 }
             }
             return found;
-        }
-
-        static ArchiveException missing(String topic, LearnerBatch batch, BatchEntry entry, String why) {
-            return new ArchiveException(
-                    "batch " + batch.getBatchId() + " names the trajectory of " + entry.getRolloutId() + " at "
-                            + topic + "-" + entry.getPartition() + "@" + entry.getOffset() + ", and " + why
-                            + "; choose a later range, or replay an archive that was exported in time");
         }
 
         /** Null if it has to be fetched individually. */

@@ -27,8 +27,8 @@ import dev.millrace.schemas.run.ManifestChain;
 import dev.millrace.schemas.run.ManifestChain.Link;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.run.VersionKey;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.BatchDiagnostics;
 import dev.millrace.stages.RecordedFacts;
 import dev.millrace.stages.StepDiagnostics;
@@ -49,9 +49,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.apache.avro.specific.SpecificRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -65,7 +63,6 @@ public final class ExaminationReader {
     private final RunTopics topics;
     private final Duration patience;
     private final Clock clock;
-    private final Map<Class<?>, Deserializer<?>> deserializers = new HashMap<>();
 
     /** @param patience longest wait without records */
     public ExaminationReader(RunRecords records, Duration patience, Clock clock) {
@@ -91,14 +88,16 @@ public final class ExaminationReader {
                     topics.deadLetters(),
                     topics.trajectories()));
             Map<String, Serving> serving = new TreeMap<>();
+            AvroRecordDeserializer<Serving> servings = deserializer(Serving.class);
             scan.read(
                     topics.serving(),
                     cut,
-                    record -> decoded(record, Serving.class)
+                    record -> TopicScan.readable(servings, record)
                             .filter(it -> owns(it.getRunId(), it.getEpoch()))
                             .ifPresent(it -> serving.put(it.getServerId(), it)));
             NavigableMap<Long, Chunks> versions = new TreeMap<>();
             ManifestChain<Chunks> chain = new ManifestChain<>(records.lineage().parent());
+            AvroRecordDeserializer<PolicyVersion> manifests = deserializer(PolicyVersion.class);
             scan.read(
                     topics.policyVersions(),
                     cut,
@@ -108,7 +107,7 @@ public final class ExaminationReader {
                                 if (record.value() == null) {
                                     chain.deleted(key.version());
                                 }
-                                decoded(record, PolicyVersion.class)
+                                TopicScan.readable(manifests, record)
                                         .filter(it ->
                                                 owns(it.getRunId(), it.getEpoch()) && it.getVersion() == key.version())
                                         .ifPresent(it -> versions.putAll(chain.add(Link.of(it), Chunks.of(it))
@@ -174,14 +173,8 @@ public final class ExaminationReader {
         return records.run().owns(runId, epoch);
     }
 
-    private <T extends SpecificRecord> Optional<T> decoded(ConsumerRecord<byte[], byte[]> record, Class<T> type) {
-        Deserializer<?> deserializer = deserializers.computeIfAbsent(
-                type, unseen -> AvroSerde.of(type, records.registry()).deserializer());
-        try {
-            return Optional.ofNullable(type.cast(deserializer.deserialize(record.topic(), record.value())));
-        } catch (MalformedRecordException e) {
-            return Optional.empty();
-        }
+    private <T extends SpecificRecord> AvroRecordDeserializer<T> deserializer(Class<T> type) {
+        return AvroSerde.of(type, records.registry()).deserializer();
     }
 
     private Optional<Diagnosis> diagnosis(TopicScan scan, ConsistentCut cut, List<TrainingStep> steps) {
@@ -191,8 +184,9 @@ public final class ExaminationReader {
         TopicPartition partition = cut.partitions(topics.batches()).get(0);
         // a batch and the mark that ends its transaction take two offsets, or a few more
         long from = Math.max(cut.of(partition).begin(), cut.of(partition).end() - 4L * BATCHES);
+        AvroRecordDeserializer<LearnerBatch> batches = deserializer(LearnerBatch.class);
         scan.readWhile(Map.of(partition, from), cut, record -> {
-            decoded(record, LearnerBatch.class)
+            TopicScan.readable(batches, record)
                     .filter(it ->
                             !refused.has(record) && owns(it.getRunId(), it.getEpoch()) && seen.add(it.getBatchId()))
                     .ifPresent(last::addLast);
@@ -251,10 +245,11 @@ public final class ExaminationReader {
             }
         }
         Map<Place, Trajectory> found = new HashMap<>();
+        AvroRecordDeserializer<Trajectory> deserializer = deserializer(Trajectory.class);
         scan.readWhile(from, cut, record -> {
             Place place = new Place(record.partition(), record.offset());
             if (wanted.remove(place)) {
-                decoded(record, Trajectory.class).ifPresent(it -> found.put(place, it));
+                TopicScan.readable(deserializer, record).ifPresent(it -> found.put(place, it));
             }
             return !wanted.isEmpty();
         });

@@ -20,8 +20,8 @@ import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.time.Instant;
@@ -38,7 +38,6 @@ import java.util.Set;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -53,25 +52,13 @@ import org.jspecify.annotations.Nullable;
 public final class LedgerReader {
     private final RunRecords records;
     private final RunTopics topics;
-    private final Deserializer<Rollout> rollouts;
-    private final Deserializer<Score> scores;
-    private final Deserializer<Trajectory> trajectories;
-    private final Deserializer<LearnerBatch> batches;
-    private final Deserializer<TrainingStep> steps;
-    private final Deserializer<Outcome> outcomes;
 
     public LedgerReader(RunRecords records) {
         this.records = records;
         this.topics = records.topics();
-        this.rollouts = deserializer(Rollout.class);
-        this.scores = deserializer(Score.class);
-        this.trajectories = deserializer(Trajectory.class);
-        this.batches = deserializer(LearnerBatch.class);
-        this.steps = deserializer(TrainingStep.class);
-        this.outcomes = deserializer(Outcome.class);
     }
 
-    private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
+    private <T extends SpecificRecord> AvroRecordDeserializer<T> deserializer(Class<T> type) {
         return AvroSerde.of(type, records.registry()).deserializer();
     }
 
@@ -119,6 +106,12 @@ public final class LedgerReader {
     }
 
     private final class Reading {
+        private final AvroRecordDeserializer<Rollout> rollouts = deserializer(Rollout.class);
+        private final AvroRecordDeserializer<Score> scores = deserializer(Score.class);
+        private final AvroRecordDeserializer<Trajectory> trajectories = deserializer(Trajectory.class);
+        private final AvroRecordDeserializer<LearnerBatch> batches = deserializer(LearnerBatch.class);
+        private final AvroRecordDeserializer<TrainingStep> steps = deserializer(TrainingStep.class);
+        private final AvroRecordDeserializer<Outcome> outcomes = deserializer(Outcome.class);
         private final ConsistentCut cut;
         private final RefusedPlaces refused;
         private final Ledger ledger;
@@ -153,28 +146,22 @@ public final class LedgerReader {
             keptSince.putIfAbsent(new TopicPartition(record.topic(), record.partition()), record.timestamp());
         }
 
-        private <T> Optional<T> decoded(
-                ConsumerRecord<byte[], byte[]> record, String topic, Deserializer<T> deserializer) {
-            if (refused.has(record)) {
-                return Optional.empty(); // it decides nothing
-            }
-            try {
-                return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
-            } catch (MalformedRecordException notOurs) {
-                return Optional.empty(); // accounted for by its dead letter
-            }
+        /** Empty for a refused record, which decides nothing, and for a malformed one, which a dead letter accounts for. */
+        private <T extends SpecificRecord> Optional<T> decoded(
+                ConsumerRecord<byte[], byte[]> record, AvroRecordDeserializer<T> deserializer) {
+            return refused.has(record) ? Optional.empty() : TopicScan.readable(deserializer, record);
         }
 
         void step(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), steps)
+            decoded(record, steps)
                     .filter(step -> ours(step.getRunId()))
                     .ifPresent(step -> trained.step(step, RecordDigest.of(record.value())));
         }
 
         void batch(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), batches)
+            decoded(record, batches)
                     .filter(batch -> ours(batch.getRunId()))
                     .ifPresent(batch -> trained.batch(batch, at(record), RecordDigest.of(record.value())));
         }
@@ -186,7 +173,7 @@ public final class LedgerReader {
 
         void outcome(ConsumerRecord<byte[], byte[]> record) {
             noteFirst(record);
-            decoded(record, record.topic(), outcomes)
+            decoded(record, outcomes)
                     .filter(outcome -> ours(outcome.getRunId()))
                     .ifPresent(outcome -> {
                         LogCoordinates source = outcome.getSource();
@@ -204,7 +191,7 @@ public final class LedgerReader {
 
         /** Second pass, once the rollouts with several outcomes are known. */
         void strayOutcome(ConsumerRecord<byte[], byte[]> record) {
-            decoded(record, record.topic(), outcomes)
+            decoded(record, outcomes)
                     .filter(outcome -> ours(outcome.getRunId())
                             && outcome.getSource().getTopic().equals(topics.rollouts()))
                     .ifPresent(outcome -> strays.outcome(
@@ -214,7 +201,7 @@ public final class LedgerReader {
         }
 
         void trajectory(ConsumerRecord<byte[], byte[]> record) {
-            decoded(record, record.topic(), trajectories)
+            decoded(record, trajectories)
                     .filter(trajectory -> ours(trajectory.getRunId()))
                     .ifPresent(trajectory -> strays.trajectory(RolloutPlace.of(trajectory.getRolloutSource())));
         }
@@ -238,7 +225,7 @@ public final class LedgerReader {
             } else if (!source.isEmpty()) {
                 ledger.otherDeadLetter(source);
                 if (source.equals(topics.trajectories())) {
-                    decoded(record, source, trajectories)
+                    decoded(record, trajectories)
                             .map(Trajectory::getRolloutSource)
                             .ifPresent(rollout ->
                                     ledger.trajectoryDeadLettered(rollout.getPartition(), rollout.getOffset(), reason));
@@ -257,14 +244,12 @@ public final class LedgerReader {
         }
 
         void score(ConsumerRecord<byte[], byte[]> record) {
-            decoded(record, record.topic(), scores)
-                    .filter(score -> ours(score.getRunId()))
-                    .ifPresent(score -> {
-                        LogCoordinates source = score.getRolloutSource();
-                        if (source.getTopic().equals(topics.rollouts())) {
-                            ledger.scored(source.getPartition(), source.getOffset());
-                        }
-                    });
+            decoded(record, scores).filter(score -> ours(score.getRunId())).ifPresent(score -> {
+                LogCoordinates source = score.getRolloutSource();
+                if (source.getTopic().equals(topics.rollouts())) {
+                    ledger.scored(source.getPartition(), source.getOffset());
+                }
+            });
         }
 
         /** All decisions are read; missing ones are now known. */
@@ -295,8 +280,7 @@ public final class LedgerReader {
         }
 
         void rollout(ConsumerRecord<byte[], byte[]> record) {
-            Optional<Rollout> read =
-                    decoded(record, record.topic(), rollouts).filter(rollout -> ours(rollout.getRunId()));
+            Optional<Rollout> read = decoded(record, rollouts).filter(rollout -> ours(rollout.getRunId()));
             if (read.isEmpty()) {
                 ledger.rollout(record.partition(), record.offset(), RolloutOrigin.NOT_OURS, "", record.timestamp());
                 return;

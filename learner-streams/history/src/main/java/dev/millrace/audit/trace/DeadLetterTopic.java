@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 
 /**
@@ -46,13 +47,13 @@ public final class DeadLetterTopic {
         Deque<Listed> newest = new ArrayDeque<>();
         Map<String, Long> byReason = new TreeMap<>();
         long[] counts = new long[2];
-        eachOf(choice, (letter, newOffset, record) -> {
+        eachOf(choice, opened -> {
             counts[0]++;
-            counts[1] += newOffset >= 0 ? 1 : 0;
-            if (newOffset < 0) {
-                byReason.merge(letter.reason(), 1L, Long::sum);
+            counts[1] += opened.newOffset() >= 0 ? 1 : 0;
+            if (opened.newOffset() < 0) {
+                byReason.merge(opened.letter().reason(), 1L, Long::sum);
             }
-            newest.addLast(new Listed(letter, newOffset));
+            newest.addLast(new Listed(opened.letter(), opened.newOffset()));
             if (newest.size() > limit) {
                 newest.removeFirst();
             }
@@ -60,42 +61,45 @@ public final class DeadLetterTopic {
         return new Listing(List.copyOf(newest), counts[0], counts[1], byReason);
     }
 
-    private interface Reader {
-        void read(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record);
-    }
-
     /** Reads twice, since a mark follows its letter. */
-    private void eachOf(DeadLetterFilter choice, Reader reader) {
-        Map<String, Long> marks = new HashMap<>();
+    private void eachOf(DeadLetterFilter choice, Consumer<Opened> reader) {
         try (TopicScan scan = records.scan(patience)) {
             String topic = records.topics().deadLetters();
-            ConsistentCut cut = scan.cut(List.of(topic));
-            scan.read(
-                    topic,
-                    cut,
-                    record -> RedriveMark.of(record)
-                            .ifPresent(mark -> marks.put(
-                                    RedriveMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
-            scan.read(
-                    topic,
-                    cut,
-                    record -> DeadLetter.of(record)
-                            .filter(choice::takes)
-                            .ifPresent(letter -> reader.read(letter, marks.getOrDefault(key(letter), -1L), record)));
+            eachOf(choice, topic, scan, scan.cut(List.of(topic)), reader);
         }
     }
 
-    private static String key(DeadLetter letter) {
-        return RedriveMark.place(letter.partition(), letter.offset());
+    static void eachOf(
+            DeadLetterFilter choice, String topic, TopicScan scan, ConsistentCut cut, Consumer<Opened> reader) {
+        Map<String, Long> marks = new HashMap<>();
+        scan.read(
+                topic,
+                cut,
+                record -> RedriveMark.of(record)
+                        .ifPresent(mark -> marks.put(
+                                RedriveMark.place(mark.letterPartition(), mark.letterOffset()), mark.newOffset())));
+        scan.read(
+                topic,
+                cut,
+                record -> DeadLetter.of(record)
+                        .filter(choice::takes)
+                        .ifPresent(letter -> reader.accept(new Opened(
+                                letter,
+                                marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L),
+                                record))));
     }
 
-    /** A letter with its payload. */
+    /**
+     * A letter with its payload.
+     *
+     * @param newOffset -1 if not redriven
+     */
     public record Opened(DeadLetter letter, long newOffset, ConsumerRecord<byte[], byte[]> record) {}
 
     /** Several readers may have refused the same source offset. */
     public List<Opened> open(DeadLetterFilter choice) {
         List<Opened> found = new ArrayList<>();
-        eachOf(choice, (letter, newOffset, record) -> found.add(new Opened(letter, newOffset, record)));
+        eachOf(choice, found::add);
         return found;
     }
 }

@@ -12,8 +12,8 @@ import dev.millrace.schemas.Serving;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.EnumMap;
@@ -31,7 +31,6 @@ import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 
 /**
  * Time of a run's steps, from the prompt's release until a generator serves the trained version, along the last joined
@@ -79,10 +78,6 @@ public record Laps(List<Lap> laps, int incomplete) {
         public long total() {
             return millis.values().stream().mapToLong(Long::longValue).sum();
         }
-    }
-
-    public Laps {
-        laps = List.copyOf(laps);
     }
 
     /** Mean time between weights; NaN with fewer than two laps. */
@@ -181,15 +176,10 @@ public record Laps(List<Lap> laps, int incomplete) {
 
         private <T extends SpecificRecord> void read(
                 Class<T> type, Map<TopicPartition, Long> from, Consumer<Found<T>> reader) {
-            Deserializer<T> deserializer =
+            AvroRecordDeserializer<T> deserializer =
                     AvroSerde.of(type, records.registry()).deserializer();
             scan.readWhile(from, cut, record -> {
-                try {
-                    Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                            .ifPresent(value -> reader.accept(Found.of(value, record)));
-                } catch (MalformedRecordException e) {
-                    // the ledger tells of it
-                }
+                TopicScan.readable(deserializer, record).ifPresent(value -> reader.accept(Found.of(value, record)));
                 return true;
             });
         }

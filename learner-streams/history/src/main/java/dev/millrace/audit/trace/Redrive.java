@@ -4,6 +4,7 @@ import dev.millrace.log.LogConnection;
 import dev.millrace.log.deadletter.RedriveMark;
 import dev.millrace.log.scan.ClusterScan;
 import dev.millrace.log.scan.ConsistentCut;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.LogCoordinates;
@@ -12,12 +13,11 @@ import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.rollout.RefusalReason;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -33,7 +33,6 @@ import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
-import org.apache.kafka.common.serialization.Deserializer;
 
 /**
  * Puts dead letters back on their topics. One transaction writes the unchanged record and a mark on the dead-letter
@@ -49,8 +48,8 @@ public final class Redrive {
 
     private final LogConnection connection;
     private final Duration patience;
-    private final Deserializer<PromptRequest> prompts;
-    private final Deserializer<Trajectory> trajectories;
+    private final AvroRecordDeserializer<PromptRequest> prompts;
+    private final AvroRecordDeserializer<Trajectory> trajectories;
 
     /** @param patience longest wait without records; longer than the run's transaction timeout */
     public Redrive(LogConnection connection, Duration patience) {
@@ -103,7 +102,7 @@ public final class Redrive {
         private final Optional<TransactionalWriter> writer;
         private final List<DeadLetter> redriven = new ArrayList<>();
         private final Map<DeadLetter, String> refused = new LinkedHashMap<>();
-        private final Map<String, Long> marks = new HashMap<>();
+
         private final Map<DeadLetter, ConsumerRecord<byte[], byte[]>> waiting = new LinkedHashMap<>();
         private long waitingBytes;
 
@@ -120,27 +119,19 @@ public final class Redrive {
             try (ClusterScan scan = connection.scan(patience)) {
                 ConsistentCut cut =
                         scan.cutBehindOpenTransactions(List.of(topic)); // a mark may follow an open transaction
-                scan.read(
-                        topic,
-                        cut,
-                        record -> RedriveMark.of(record)
-                                .ifPresent(mark -> marks.put(
-                                        RedriveMark.place(mark.letterPartition(), mark.letterOffset()),
-                                        mark.newOffset())));
                 RedriveCheck check = new RedriveCheck(connection.run(), connection.topics(), scan.partitionCounts());
-                scan.read(
+                DeadLetterTopic.eachOf(
+                        choice,
                         topic,
+                        scan,
                         cut,
-                        record -> DeadLetter.of(record)
-                                .filter(choice::takes)
-                                .ifPresent(letter -> take(letter, record, check)));
+                        opened -> take(
+                                opened.letter(), opened.record(), check.refusal(opened.letter(), opened.newOffset())));
             }
             flush();
         }
 
-        private void take(DeadLetter letter, ConsumerRecord<byte[], byte[]> record, RedriveCheck check) {
-            long newOffset = marks.getOrDefault(RedriveMark.place(letter.partition(), letter.offset()), -1L);
-            Optional<String> refusal = check.refusal(letter, newOffset);
+        private void take(DeadLetter letter, ConsumerRecord<byte[], byte[]> record, Optional<String> refusal) {
             if (refusal.isPresent()) {
                 refused.put(letter, refusal.get());
                 return;
@@ -207,7 +198,7 @@ public final class Redrive {
             return letter.runId().isEmpty() || letter.rolloutId().isEmpty() ? 0 : 1;
         }
         if (letter.sourceTopic().equals(connection.topics().prompts())) {
-            return decoded(prompts, connection.topics().prompts(), record)
+            return TopicScan.readable(prompts, record)
                     .filter(prompt -> connection.run().owns(prompt.getRunId(), prompt.getEpoch()))
                     .map(PromptRequest::getSamples)
                     .orElse(0);
@@ -219,19 +210,10 @@ public final class Redrive {
         if (!letter.sourceTopic().equals(connection.topics().trajectories())) {
             return "";
         }
-        return decoded(trajectories, connection.topics().trajectories(), record)
+        return TopicScan.readable(trajectories, record)
                 .map(Trajectory::getRolloutSource)
                 .map(source -> RedriveMark.place(source.getPartition(), source.getOffset()))
                 .orElse("");
-    }
-
-    private static <T> Optional<T> decoded(
-            Deserializer<T> deserializer, String topic, ConsumerRecord<byte[], byte[]> record) {
-        try {
-            return Optional.ofNullable(deserializer.deserialize(topic, record.value()));
-        } catch (MalformedRecordException e) {
-            return Optional.empty();
-        }
     }
 
     /** Decides whether a letter can be redriven. Pure. */

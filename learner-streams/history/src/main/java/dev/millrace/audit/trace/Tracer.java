@@ -18,8 +18,8 @@ import dev.millrace.schemas.Score;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -39,7 +39,6 @@ import java.util.stream.LongStream;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 import org.apache.kafka.common.utils.Utils;
 
 /**
@@ -57,31 +56,15 @@ public final class Tracer {
     private final RunRecords records;
     private final RunTopics topics;
     private final Duration patience;
-    private final Deserializer<PromptRequest> prompts;
-    private final Deserializer<Rollout> rollouts;
-    private final Deserializer<Score> scores;
-    private final Deserializer<Reward> rewards;
-    private final Deserializer<Trajectory> trajectories;
-    private final Deserializer<LearnerBatch> batches;
-    private final Deserializer<TrainingStep> steps;
-    private final Deserializer<Outcome> outcomes;
 
     /** @param patience longest wait without records */
     public Tracer(RunRecords records, Duration patience) {
         this.records = records;
         this.topics = records.topics();
         this.patience = patience;
-        this.prompts = deserializer(PromptRequest.class);
-        this.rollouts = deserializer(Rollout.class);
-        this.scores = deserializer(Score.class);
-        this.rewards = deserializer(Reward.class);
-        this.trajectories = deserializer(Trajectory.class);
-        this.batches = deserializer(LearnerBatch.class);
-        this.steps = deserializer(TrainingStep.class);
-        this.outcomes = deserializer(Outcome.class);
     }
 
-    private <T extends SpecificRecord> Deserializer<T> deserializer(Class<T> type) {
+    private <T extends SpecificRecord> AvroRecordDeserializer<T> deserializer(Class<T> type) {
         return AvroSerde.of(type, records.registry()).deserializer();
     }
 
@@ -103,10 +86,11 @@ public final class Tracer {
      */
     public Optional<String> groupOf(String rolloutId) {
         AtomicReference<String> group = new AtomicReference<>();
+        AvroRecordDeserializer<LearnerBatch> batches = deserializer(LearnerBatch.class);
         try (TopicScan scan = records.scan(patience)) {
             ConsistentCut cut = scan.cut(List.of(topics.batches()));
             scan.readWhile(beginnings(cut, cut.partitions(topics.batches())), cut, record -> {
-                decoded(batches, record)
+                TopicScan.readable(batches, record)
                         .flatMap(batch -> batch.getEntries().stream()
                                 .filter(entry -> entry.getRolloutId().equals(rolloutId))
                                 .findFirst())
@@ -115,14 +99,6 @@ public final class Tracer {
             });
         }
         return Optional.ofNullable(group.get());
-    }
-
-    private static <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
-        try {
-            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()));
-        } catch (MalformedRecordException e) {
-            return Optional.empty();
-        }
     }
 
     private static Map<TopicPartition, Long> beginnings(ConsistentCut cut, List<TopicPartition> partitions) {
@@ -136,6 +112,15 @@ public final class Tracer {
     private record StepName(int epoch, long batchId) {}
 
     private final class Search {
+        private final AvroRecordDeserializer<PromptRequest> prompts = deserializer(PromptRequest.class);
+        private final AvroRecordDeserializer<Rollout> rollouts = deserializer(Rollout.class);
+        private final AvroRecordDeserializer<Score> scores = deserializer(Score.class);
+        private final AvroRecordDeserializer<Reward> rewards = deserializer(Reward.class);
+        private final AvroRecordDeserializer<Trajectory> trajectories = deserializer(Trajectory.class);
+        private final AvroRecordDeserializer<LearnerBatch> batches = deserializer(LearnerBatch.class);
+        private final AvroRecordDeserializer<TrainingStep> steps = deserializer(TrainingStep.class);
+        private final AvroRecordDeserializer<Outcome> outcomes = deserializer(Outcome.class);
+
         private final TopicScan scan;
         private final ConsistentCut cut;
         private final String groupId;
@@ -201,10 +186,11 @@ public final class Tracer {
             return scan.since(cut, partitions, timestampMs);
         }
 
-        private <T> Optional<T> decoded(Deserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
+        private <T extends SpecificRecord> Optional<T> decoded(
+                AvroRecordDeserializer<T> deserializer, ConsumerRecord<byte[], byte[]> record) {
             return refused.has(record) // it decides nothing
                     ? Optional.empty()
-                    : Tracer.decoded(deserializer, record);
+                    : TopicScan.readable(deserializer, record);
         }
 
         private boolean isOfGroup(ConsumerRecord<byte[], byte[]> record) {
@@ -306,7 +292,7 @@ public final class Tracer {
 
         private boolean outcome(ConsumerRecord<byte[], byte[]> record) {
             Optional<Outcome> outcome = decoded(outcomes, record).filter(it -> isMeant(it.getRolloutId()));
-            outcome.ifPresent(it -> found.outcome(Found.of(it, record)));
+            outcome.ifPresent(it -> found.add(found.outcomes, Found.of(it, record)));
             return outcome.isPresent() && found.allDecided();
         }
 
@@ -341,9 +327,7 @@ public final class Tracer {
                     LogCoordinates source = trajectory.value().getScoreSource();
                     TopicPartition partition = new TopicPartition(source.getTopic(), source.getPartition());
                     if (cut.has(partition)) {
-                        scan.at(cut, partition, source.getOffset()).ifPresent(record -> {
-                            score(record);
-                        });
+                        scan.at(cut, partition, source.getOffset()).ifPresent(this::score);
                     }
                 }
             }
@@ -408,7 +392,7 @@ public final class Tracer {
                         .filter(step -> wanted.contains(new StepName(step.getEpoch(), step.getBatchId()))
                                 && step.getRunId().equals(records.run().runId()))
                         .ifPresent(step -> {
-                            found.step(Found.of(step, record));
+                            found.add(found.steps, Found.of(step, record));
                             open.remove(new StepName(step.getEpoch(), step.getBatchId()));
                         });
                 return whole || !open.isEmpty();
@@ -445,9 +429,13 @@ public final class Tracer {
         private final TopicScan scan;
         private final ConsistentCut cut;
         private final TopicPartition partition;
-        private final Deserializer<PromptRequest> prompts;
+        private final AvroRecordDeserializer<PromptRequest> prompts;
 
-        PromptSearch(TopicScan scan, ConsistentCut cut, TopicPartition partition, Deserializer<PromptRequest> prompts) {
+        PromptSearch(
+                TopicScan scan,
+                ConsistentCut cut,
+                TopicPartition partition,
+                AvroRecordDeserializer<PromptRequest> prompts) {
             this.scan = scan;
             this.cut = cut;
             this.partition = partition;
@@ -494,7 +482,7 @@ public final class Tracer {
         private Optional<Found<PromptRequest>> first(long offset) {
             AtomicReference<Found<PromptRequest>> found = new AtomicReference<>();
             scan.readWhile(Map.of(partition, offset), cut, record -> {
-                decoded(record).ifPresent(prompt -> found.set(Found.of(prompt, record)));
+                TopicScan.readable(prompts, record).ifPresent(prompt -> found.set(Found.of(prompt, record)));
                 return found.get() == null;
             });
             return Optional.ofNullable(found.get());
@@ -505,15 +493,11 @@ public final class Tracer {
             AtomicReference<Found<PromptRequest>> found = new AtomicReference<>();
             scan.readWhile(Map.of(partition, range.begin()), cut, record -> {
                 if (Arrays.equals(key, record.key())) {
-                    decoded(record).ifPresent(prompt -> found.set(Found.of(prompt, record)));
+                    TopicScan.readable(prompts, record).ifPresent(prompt -> found.set(Found.of(prompt, record)));
                 }
                 return found.get() == null && record.offset() < range.end();
             });
             return Optional.ofNullable(found.get());
-        }
-
-        private Optional<PromptRequest> decoded(ConsumerRecord<byte[], byte[]> record) {
-            return Tracer.decoded(prompts, record);
         }
     }
 
@@ -547,19 +531,12 @@ public final class Tracer {
             }
         }
 
-        void step(Found<TrainingStep> step) {
-            if (steps.stream().anyMatch(known -> known.isCopiedBy(step))) {
-                copy(step);
+        /** Adds a record to those of its kind, or notes that it is a copy of one. */
+        <T> void add(List<Found<T>> all, Found<T> record) {
+            if (all.stream().anyMatch(known -> known.isCopiedBy(record))) {
+                copy(record);
             } else {
-                steps.add(step);
-            }
-        }
-
-        void outcome(Found<Outcome> outcome) {
-            if (outcomes.stream().anyMatch(known -> known.isCopiedBy(outcome))) {
-                copy(outcome);
-            } else {
-                outcomes.add(outcome);
+                all.add(record);
             }
         }
 

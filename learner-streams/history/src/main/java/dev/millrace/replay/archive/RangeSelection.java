@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.deadletter.RefusedPlaces;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.AdapterBase;
 import dev.millrace.schemas.BatchEntry;
@@ -12,8 +13,8 @@ import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.run.RunTopics;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.Checkpoints;
 import dev.millrace.weights.WeightsConfig;
 import java.util.HashMap;
@@ -23,10 +24,10 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import java.util.function.Predicate;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 
 /**
  * Finds the offset ranges that a range of batches depends on: per partition from the first needed record to the last.
@@ -146,17 +147,11 @@ public final class RangeSelection {
 
     /** Without its letter, a refused batch would count in the archive. */
     private void letters() {
-        for (TopicPartition partition : run.partitions(topics.deadLetters())) {
-            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                for (var next = cursor.next(); next.isPresent(); next = cursor.next()) {
-                    if (RefusedPlaces.source(next.get())
-                            .filter(this::isBatchInBetween)
-                            .isPresent()) {
-                        need(partition, next.get().offset());
-                    }
-                }
+        run.forEach(topics.deadLetters(), record -> {
+            if (RefusedPlaces.source(record).filter(this::isBatchInBetween).isPresent()) {
+                need(new TopicPartition(record.topic(), record.partition()), record.offset());
             }
-        }
+        });
     }
 
     private boolean isBatchInBetween(LogCoordinates place) {
@@ -283,25 +278,17 @@ public final class RangeSelection {
                 && location.getLastOffset() < run.range(partition).end();
     }
 
-    private interface Taker<T> {
-        void take(long offset, T record);
-    }
-
     /** Decodable records of a range. */
-    private <T extends SpecificRecord> void each(TopicPartition partition, Range range, Class<T> type, Taker<T> taker) {
-        Deserializer<T> deserializer = AvroSerde.of(type, run.registry()).deserializer();
+    private <T extends SpecificRecord> void each(
+            TopicPartition partition, Range range, Class<T> type, BiConsumer<Long, T> taker) {
+        AvroRecordDeserializer<T> deserializer =
+                AvroSerde.of(type, run.registry()).deserializer();
         try (RecordCursor cursor = run.read(partition, range.from())) {
             for (var next = cursor.next();
                     next.isPresent() && next.get().offset() < range.end();
                     next = cursor.next()) {
-                try {
-                    long offset = next.get().offset();
-                    Optional.ofNullable(deserializer.deserialize(
-                                    partition.topic(), next.get().value()))
-                            .ifPresent(record -> taker.take(offset, record));
-                } catch (MalformedRecordException notOurs) {
-                    // foreign bytes; kept in the range all the same
-                }
+                long offset = next.get().offset();
+                TopicScan.readable(deserializer, next.get()).ifPresent(record -> taker.accept(offset, record));
             }
         }
     }

@@ -9,6 +9,8 @@ import dev.millrace.schemas.run.RunTopics;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Consumer;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -58,16 +60,21 @@ public interface RecordedRun extends AutoCloseable {
     /** Committed records in order, from the given offset. */
     RecordCursor read(TopicPartition partition, long from);
 
-    /** Refused records of a topic; reads all dead letters. */
-    default RefusedPlaces refused(String topic) {
-        RefusedPlaces refused = new RefusedPlaces(Set.of(topic));
-        for (TopicPartition partition : partitions(topics().deadLetters())) {
+    /** Hands over the run's committed records of a topic, partition by partition and in order. */
+    default void forEach(String topic, Consumer<ConsumerRecord<byte[], byte[]>> reader) {
+        for (TopicPartition partition : partitions(topic)) {
             try (RecordCursor cursor = read(partition, range(partition).from())) {
                 for (var next = cursor.next(); next.isPresent(); next = cursor.next()) {
-                    refused.add(next.get());
+                    reader.accept(next.get());
                 }
             }
         }
+    }
+
+    /** Refused records of a topic; reads all dead letters. */
+    default RefusedPlaces refused(String topic) {
+        RefusedPlaces refused = new RefusedPlaces(Set.of(topic));
+        forEach(topics().deadLetters(), refused::add);
         return refused;
     }
 

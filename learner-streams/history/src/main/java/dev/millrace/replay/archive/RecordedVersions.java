@@ -1,6 +1,7 @@
 package dev.millrace.replay.archive;
 
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.policy.autodiff.AdamW;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.weights.Weights;
@@ -10,8 +11,8 @@ import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.run.EpochLineage;
 import dev.millrace.schemas.run.ManifestChain;
 import dev.millrace.schemas.run.VersionKey;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.weights.ChunkLog;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
@@ -29,13 +30,12 @@ import java.util.TreeMap;
 import java.util.function.LongFunction;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 
 public final class RecordedVersions implements AutoCloseable {
     private static final int MANIFESTS_AT_HAND = 64;
 
     private final RecordedRun run;
-    private final Deserializer<PolicyVersion> deserializer;
+    private final AvroRecordDeserializer<PolicyVersion> deserializer;
     private final RecordFetcher fetcher;
     private final VersionLoader reader;
     private final NavigableMap<Long, Place> places = new TreeMap<>();
@@ -65,15 +65,7 @@ public final class RecordedVersions implements AutoCloseable {
         this.deserializer = AvroSerde.of(PolicyVersion.class, run.registry()).deserializer();
         this.reader = new VersionLoader(this::manifest, new RecordedChunks(), run.registry(), config);
         ReadManifests read = new ReadManifests();
-        for (TopicPartition partition : run.partitions(run.topics().policyVersions())) {
-            try (RecordCursor cursor = run.read(partition, 0)) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                        next.isPresent();
-                        next = cursor.next()) {
-                    read.take(partition, next.get());
-                }
-            }
-        }
+        run.forEach(run.topics().policyVersions(), read::take);
         read.end();
         this.fetcher = run.fetcher();
     }
@@ -93,7 +85,7 @@ public final class RecordedVersions implements AutoCloseable {
             }
         }
 
-        void take(TopicPartition partition, ConsumerRecord<byte[], byte[]> record) {
+        void take(ConsumerRecord<byte[], byte[]> record) {
             if (record.value() == null) {
                 VersionKey.parse(record.key())
                         .filter(key -> key.policyId().equals(run.run().policyId()))
@@ -104,7 +96,7 @@ public final class RecordedVersions implements AutoCloseable {
                 long version = manifest.getVersion();
                 boolean isOfStep = manifest.getBatchId() >= 0 && manifest.getParentEpoch() == null;
                 Place place = new Place(
-                        partition,
+                        new TopicPartition(record.topic(), record.partition()),
                         record.offset(),
                         manifest.getWeights().getSha256(),
                         isOfStep ? OptionalLong.of(manifest.getBatchId()) : OptionalLong.empty(),
@@ -145,18 +137,11 @@ public final class RecordedVersions implements AutoCloseable {
 
     /** Empty for tombstones and foreign records. */
     private Optional<PolicyVersion> ours(ConsumerRecord<byte[], byte[]> record) {
-        if (record.value() == null) {
-            return Optional.empty();
-        }
-        try {
-            return Optional.of(deserializer.deserialize(record.topic(), record.value()))
-                    .filter(manifest -> (run.run().owns(manifest.getRunId(), manifest.getEpoch())
-                                    || run.run().runId().equals(manifest.getRunId())
-                                            && run.lineage().inherits(manifest.getEpoch(), manifest.getVersion()))
-                            && run.run().policyId().equals(manifest.getPolicyId()));
-        } catch (MalformedRecordException e) {
-            return Optional.empty();
-        }
+        return TopicScan.readable(deserializer, record)
+                .filter(manifest -> (run.run().owns(manifest.getRunId(), manifest.getEpoch())
+                                || run.run().runId().equals(manifest.getRunId())
+                                        && run.lineage().inherits(manifest.getEpoch(), manifest.getVersion()))
+                        && run.run().policyId().equals(manifest.getPolicyId()));
     }
 
     public OptionalLong oldest() {

@@ -8,6 +8,7 @@ import dev.millrace.corrections.stage.LengthGuard;
 import dev.millrace.corrections.stage.StageInput;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.Alternative;
 import dev.millrace.replay.BatchTrajectories;
 import dev.millrace.replay.ReplayedStep;
@@ -19,7 +20,6 @@ import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import dev.millrace.stages.TrajectoryNotes;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -66,17 +66,11 @@ public final class PatchTrial {
             for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
                     next.isPresent() && next.get().offset() < range.end();
                     next = cursor.next()) {
-                try {
-                    LearnerBatch batch = deserializer.deserialize(
-                            next.get().topic(), next.get().value());
-                    if (batch != null
-                            && !refused.has(next.get())
-                            && run.run().owns(batch.getRunId(), batch.getEpoch())) {
-                        newest = batch;
-                        offsets.addLast(next.get().offset());
-                    }
-                } catch (MalformedRecordException notABatch) {
-                    // not the run's: a replay skips it too
+                Optional<LearnerBatch> batch = TopicScan.readable(deserializer, next.get())
+                        .filter(it -> run.run().owns(it.getRunId(), it.getEpoch()));
+                if (batch.isPresent() && !refused.has(next.get())) {
+                    newest = batch.get();
+                    offsets.addLast(next.get().offset());
                 }
                 if (offsets.size() > limit.batches()) {
                     offsets.removeFirst();

@@ -1,12 +1,12 @@
 package dev.millrace.replay.retrain;
 
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.archive.ArchiveException;
-import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.schemas.PromptRequest;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -19,11 +19,10 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 
 public final class RecordedPrompts implements AutoCloseable {
     private final RecordedRun run;
-    private final Deserializer<PromptRequest> deserializer;
+    private final AvroRecordDeserializer<PromptRequest> deserializer;
     private final Map<String, Place> places = new HashMap<>();
     private final RecordFetcher fetcher;
 
@@ -46,21 +45,16 @@ public final class RecordedPrompts implements AutoCloseable {
     private RecordedPrompts(RecordedRun run, Predicate<String> wanted, Consumer<PromptRequest> check) {
         this.run = run;
         this.deserializer = AvroSerde.of(PromptRequest.class, run.registry()).deserializer();
-        for (TopicPartition partition : run.partitions(run.topics().prompts())) {
-            try (RecordCursor cursor = run.read(partition, run.range(partition).from())) {
-                for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                        next.isPresent();
-                        next = cursor.next()) {
-                    long offset = next.get().offset();
-                    ours(next.get())
-                            .filter(request -> wanted.test(request.getGroupId()))
-                            .ifPresent(request -> {
-                                check.accept(request);
-                                places.put(request.getGroupId(), new Place(partition, offset));
-                            });
-                }
-            }
-        }
+        run.forEach(
+                run.topics().prompts(),
+                record -> ours(record)
+                        .filter(request -> wanted.test(request.getGroupId()))
+                        .ifPresent(request -> {
+                            check.accept(request);
+                            places.put(
+                                    request.getGroupId(),
+                                    new Place(new TopicPartition(record.topic(), record.partition()), record.offset()));
+                        }));
         this.fetcher = run.fetcher();
     }
 
@@ -83,12 +77,8 @@ public final class RecordedPrompts implements AutoCloseable {
     }
 
     private Optional<PromptRequest> ours(ConsumerRecord<byte[], byte[]> record) {
-        try {
-            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                    .filter(request -> run.run().owns(request.getRunId(), request.getEpoch()));
-        } catch (MalformedRecordException notAPrompt) {
-            return Optional.empty();
-        }
+        return TopicScan.readable(deserializer, record)
+                .filter(request -> run.run().owns(request.getRunId(), request.getEpoch()));
     }
 
     Map<String, PromptRequest> of(Collection<String> groups) {

@@ -3,6 +3,7 @@ package dev.millrace.replay.retrain;
 import dev.millrace.learner.batch.TrainingBatch;
 import dev.millrace.log.deadletter.RefusedPlaces;
 import dev.millrace.log.scan.RecordFetcher;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.replay.BatchTrajectories;
 import dev.millrace.replay.archive.ArchiveException;
 import dev.millrace.replay.archive.RecordCursor;
@@ -10,21 +11,21 @@ import dev.millrace.replay.archive.RecordedRun;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
+import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.LongPredicate;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.Deserializer;
 
 /** Steps in order with batch and trajectories; one in memory. */
 final class RecordedSteps {
     private final RecordedRun run;
     private final RecordedVersions versions;
-    private final Deserializer<LearnerBatch> deserializer;
+    private final AvroRecordDeserializer<LearnerBatch> deserializer;
 
     RecordedSteps(RecordedRun run, RecordedVersions versions) {
         this.run = run;
@@ -54,13 +55,8 @@ final class RecordedSteps {
         forEachBatch(range, (version, batch) -> {});
     }
 
-    interface BatchTaker {
-        /** @param version start of the step */
-        void take(long version, LearnerBatch batch);
-    }
-
-    /** Batches alone; throws as {@link #forEach}. */
-    void forEachBatch(VersionInterval range, BatchTaker taker) {
+    /** Batches alone, with the start version of their step; throws as {@link #forEach}. */
+    void forEachBatch(VersionInterval range, BiConsumer<Long, LearnerBatch> taker) {
         long next = range.from();
         RefusedPlaces refused = run.refused(run.topics().batches());
         for (TopicPartition partition : run.partitions(run.topics().batches())) {
@@ -73,7 +69,7 @@ final class RecordedSteps {
                             ? OptionalLong.empty()
                             : versions.beginningOf(batch.get().getBatchId());
                     if (from.isPresent() && from.getAsLong() == next) {
-                        taker.take(next, batch.get());
+                        taker.accept(next, batch.get());
                         next++;
                     }
                 }
@@ -88,13 +84,9 @@ final class RecordedSteps {
 
     /** Empty for records of another run or policy. */
     private Optional<LearnerBatch> batch(ConsumerRecord<byte[], byte[]> record) {
-        try {
-            return Optional.ofNullable(deserializer.deserialize(record.topic(), record.value()))
-                    .filter(batch -> run.run().owns(batch.getRunId(), batch.getEpoch())
-                            && run.run().policyId().equals(batch.getPolicyId()));
-        } catch (MalformedRecordException notABatch) {
-            return Optional.empty();
-        }
+        return TopicScan.readable(deserializer, record)
+                .filter(batch -> run.run().owns(batch.getRunId(), batch.getEpoch())
+                        && run.run().policyId().equals(batch.getPolicyId()));
     }
 
     /**
