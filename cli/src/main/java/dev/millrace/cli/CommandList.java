@@ -55,102 +55,67 @@ final class CommandList implements IHelpSectionRenderer {
     static {
         group(
                 "Train and inspect",
-                "train",
-                TrainCommand.class,
-                "stop",
-                StopCommand.class,
-                "view",
-                ViewCommand.class,
-                "evaluate",
-                EvaluateCommand.class);
+                Map.entry("train", TrainCommand.class),
+                Map.entry("stop", StopCommand.class),
+                Map.entry("view", ViewCommand.class),
+                Map.entry("evaluate", EvaluateCommand.class));
         group(
                 "Inspect a run",
-                "runs",
-                RunsCommand.class,
-                "ledger",
-                LedgerCommand.class,
-                "trace",
-                TraceCommand.class,
-                "lap",
-                LapCommand.class,
-                "doctor",
-                DoctorCommand.class);
-        group("Replay a run", "replay", ReplayCommand.class, "correct", CorrectCommand.class);
+                Map.entry("runs", RunsCommand.class),
+                Map.entry("ledger", LedgerCommand.class),
+                Map.entry("trace", TraceCommand.class),
+                Map.entry("lap", LapCommand.class),
+                Map.entry("doctor", DoctorCommand.class));
+        group("Replay a run", Map.entry("replay", ReplayCommand.class), Map.entry("correct", CorrectCommand.class));
         group(
                 "Repair a run",
-                "rollback",
-                RollbackCommand.class,
-                "repair",
-                RepairCommand.class,
-                "dead-letters",
-                DeadLettersCommand.class,
-                "quarantine",
-                QuarantineCommand.class,
-                "delete",
-                DeleteCommand.class);
+                Map.entry("rollback", RollbackCommand.class),
+                Map.entry("repair", RepairCommand.class),
+                Map.entry("dead-letters", DeadLettersCommand.class),
+                Map.entry("quarantine", QuarantineCommand.class),
+                Map.entry("delete", DeleteCommand.class));
         group(
                 "Models and archives",
-                "model",
-                ModelCommand.class,
-                "export",
-                ExportCommand.class,
-                "import",
-                ImportCommand.class);
+                Map.entry("model", ModelCommand.class),
+                Map.entry("export", ExportCommand.class),
+                Map.entry("import", ImportCommand.class));
         group(
                 "One role per process",
-                "admit",
-                RoleCommands.Admit.class,
-                "generate",
-                RoleCommands.Generate.class,
-                "gateway",
-                RoleCommands.Gateway.class,
-                "score",
-                RoleCommands.Score.class,
-                "stream",
-                RoleCommands.Stream.class,
-                "learn",
-                RoleCommands.Learn.class,
-                "registry",
-                RegistryCommand.class,
-                "broker",
-                BrokerCommand.class,
-                "acls",
-                AclsCommand.class,
-                "topics",
-                TopicsCommand.class);
+                Map.entry("admit", RoleCommands.Admit.class),
+                Map.entry("generate", RoleCommands.Generate.class),
+                Map.entry("gateway", RoleCommands.Gateway.class),
+                Map.entry("score", RoleCommands.Score.class),
+                Map.entry("stream", RoleCommands.Stream.class),
+                Map.entry("learn", RoleCommands.Learn.class),
+                Map.entry("registry", RegistryCommand.class),
+                Map.entry("broker", BrokerCommand.class),
+                Map.entry("acls", AclsCommand.class),
+                Map.entry("topics", TopicsCommand.class));
         group(
                 "Measure and verify",
-                "load-test",
-                LoadTestCommand.class,
-                "plan",
-                PlanCommand.class,
-                "bench",
-                BenchCommand.class,
-                "experiment",
-                ExperimentCommand.class,
-                "conformance",
-                ConformanceCommand.class);
+                Map.entry("load-test", LoadTestCommand.class),
+                Map.entry("plan", PlanCommand.class),
+                Map.entry("bench", BenchCommand.class),
+                Map.entry("experiment", ExperimentCommand.class),
+                Map.entry("conformance", ConformanceCommand.class));
         group(
                 "Millrace itself",
-                "config",
-                ConfigCommand.class,
-                "plugins",
-                PluginsCommand.class,
-                "generate-completion",
-                GenerateCompletion.class,
-                "help",
-                HelpCommand.class);
+                Map.entry("config", ConfigCommand.class),
+                Map.entry("plugins", PluginsCommand.class),
+                Map.entry("generate-completion", GenerateCompletion.class),
+                Map.entry("help", HelpCommand.class));
     }
 
     /** Commands that need all the others. */
     static final Set<String> OF_ALL = Set.of("generate-completion", "help");
 
-    private static void group(String heading, Object... namesAndClasses) {
-        Map<String, Class<?>> commands = new LinkedHashMap<>();
-        for (int i = 0; i < namesAndClasses.length; i += 2) {
-            commands.put((String) namesAndClasses[i], (Class<?>) namesAndClasses[i + 1]);
+    @SafeVarargs
+    private static void group(String heading, Map.Entry<String, Class<?>>... commands) {
+        Map<String, Class<?>> group = new LinkedHashMap<>();
+        for (Map.Entry<String, Class<?>> command : commands) {
+            group.put(command.getKey(), command.getValue());
         }
-        GROUPS.put(heading, commands);
+        GROUPS.put(heading, group);
     }
 
     static List<String> names() {
