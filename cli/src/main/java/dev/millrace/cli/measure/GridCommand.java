@@ -8,11 +8,15 @@ import dev.millrace.experiments.StalenessReport;
 import dev.millrace.experiments.StalenessRuns;
 import dev.millrace.experiments.StalenessSettings;
 import dev.millrace.report.Report;
+import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Iterator;
 import java.util.List;
 import java.util.function.Supplier;
+import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.TypeConversionException;
 
 /** Options and course of an experiment over a grid of lags, corrections and seeds. */
 abstract class GridCommand extends ExperimentRun {
@@ -64,5 +68,22 @@ abstract class GridCommand extends ExperimentRun {
                     .run(grid);
         }
         return show(reporting.write(StalenessReport.of(grid, files.readAll(grid))), report);
+    }
+
+    /** Value of {@code --corrections}; lists those with a short name. */
+    static final class CorrectionOption implements ITypeConverter<Correction>, Iterable<String> {
+        @Override
+        public Correction convert(String named) {
+            try {
+                return Correction.of(named);
+            } catch (ConfigException e) {
+                throw new TypeConversionException(String.valueOf(e.getMessage()));
+            }
+        }
+
+        @Override
+        public Iterator<String> iterator() {
+            return Correction.all().stream().map(Correction::key).iterator();
+        }
     }
 }
