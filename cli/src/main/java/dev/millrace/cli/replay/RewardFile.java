@@ -18,6 +18,8 @@ import java.util.Set;
 
 /** Rewards in a file, one JSON object per line: {@code {"rollout_id": "g/0", "reward": 1}}. */
 final class RewardFile implements Verifier {
+    private static final Set<String> KNOWN = Set.of("rollout_id", "reward", "reward_components");
+
     private final Path path;
     private final Map<String, Verdict> verdicts;
 
@@ -44,8 +46,8 @@ final class RewardFile implements Verifier {
     private static void add(Path path, int number, String line, Map<String, Verdict> verdicts) {
         try {
             ObjectNode object = LineFields.parsed(line);
-            if (verdicts.put(RewardLine.rolloutId(object), RewardLine.verdict(object)) != null) {
-                throw new BadLineException("rollout " + RewardLine.rolloutId(object) + " has a reward already");
+            if (verdicts.put(rolloutId(object), verdict(object)) != null) {
+                throw new BadLineException("rollout " + rolloutId(object) + " has a reward already");
             }
         } catch (BadLineException e) {
             throw new RefusedRequestException("--rewards " + path + ": line " + number + ": " + e.getMessage(), e);
@@ -62,39 +64,31 @@ final class RewardFile implements Verifier {
         return verdict;
     }
 
-    /** A verifier's answer as a JSON object: rollout_id, reward, and optional reward_components. */
-    static final class RewardLine {
-        private static final Set<String> KNOWN = Set.of("rollout_id", "reward", "reward_components");
-
-        private RewardLine() {}
-
-        static String rolloutId(ObjectNode line) throws BadLineException {
-            JsonNode id = line.path("rollout_id");
-            if (!id.isTextual()) {
-                throw new BadLineException("rollout_id must be a text: " + id);
-            }
-            return id.asText();
+    private static String rolloutId(ObjectNode line) throws BadLineException {
+        JsonNode id = line.path("rollout_id");
+        if (!id.isTextual()) {
+            throw new BadLineException("rollout_id must be a text: " + id);
         }
+        return id.asText();
+    }
 
-        static Verdict verdict(ObjectNode line) throws BadLineException {
-            LineFields.requireKnown(line, KNOWN);
-            Map<String, Double> components = new LinkedHashMap<>();
-            JsonNode parts = line.path("reward_components");
-            if (!parts.isMissingNode() && !parts.isObject()) {
-                throw new BadLineException("reward_components must be numbers by name: " + parts);
-            }
-            for (Map.Entry<String, JsonNode> part : parts.properties()) {
-                components.put(part.getKey(), finite(part.getValue(), "reward_components." + part.getKey()));
-            }
-            return new Verdict(finite(line.path("reward"), "reward"), components);
+    private static Verdict verdict(ObjectNode line) throws BadLineException {
+        LineFields.requireKnown(line, KNOWN);
+        Map<String, Double> components = new LinkedHashMap<>();
+        JsonNode parts = line.path("reward_components");
+        if (!parts.isMissingNode() && !parts.isObject()) {
+            throw new BadLineException("reward_components must be numbers by name: " + parts);
         }
+        for (Map.Entry<String, JsonNode> part : parts.properties()) {
+            components.put(part.getKey(), finite(part.getValue(), "reward_components." + part.getKey()));
+        }
+        return new Verdict(finite(line.path("reward"), "reward"), components);
+    }
 
-        private static double finite(JsonNode value, String name) throws BadLineException {
-            if (!value.isNumber() || !Double.isFinite(value.doubleValue())) {
-                throw new BadLineException(
-                        name + " must be a finite number: " + (value.isMissingNode() ? "none" : value));
-            }
-            return value.doubleValue();
+    private static double finite(JsonNode value, String name) throws BadLineException {
+        if (!value.isNumber() || !Double.isFinite(value.doubleValue())) {
+            throw new BadLineException(name + " must be a finite number: " + (value.isMissingNode() ? "none" : value));
         }
+        return value.doubleValue();
     }
 }
