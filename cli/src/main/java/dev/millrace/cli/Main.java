@@ -9,7 +9,6 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Help;
@@ -24,12 +23,9 @@ import picocli.CommandLine.Model.UsageMessageSpec;
         description = "Streams off-policy rollouts of a language model through Kafka into a learner, exactly once.",
         synopsisSubcommandLabel = "COMMAND",
         footer = {"", "Start with: millrace train"})
-public final class Main implements Callable<Integer> {
+public final class Main extends ScreenCommand {
     @CommandLine.Mixin
     private PluginPath plugins;
-
-    @CommandLine.Spec
-    private CommandLine.Model.CommandSpec spec;
 
     /** A command line that reports user errors as a sentence and other failures with their cause. */
     public static CommandLine commandLine() {
@@ -98,7 +94,7 @@ public final class Main implements Callable<Integer> {
     /** Without a command: prints the command list as an error. */
     @Override
     public Integer call() {
-        spec.commandLine().usage(spec.commandLine().getErr());
+        spec.commandLine().usage(err());
         return Failures.MISTAKEN;
     }
 

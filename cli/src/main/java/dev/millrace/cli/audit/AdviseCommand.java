@@ -2,6 +2,7 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import dev.millrace.api.catalogue.Catalogue;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.corrections.CorrectionUnit;
 import dev.millrace.corrections.algorithm.Algorithm;
@@ -21,24 +22,19 @@ import dev.millrace.generator.environment.GuessPrompts;
 import dev.millrace.generator.environment.text.TextTask;
 import dev.millrace.generator.staleness.SamplingConfig;
 import dev.millrace.policy.decoder.Precision;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.topology.batch.GroupsConfig.ZeroVariance;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.function.Predicate;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace doctor advise}: which corrections a configuration needs, and which of its own cannot act. */
 @Command(
@@ -54,21 +50,17 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 nothing is missing; 4 a correction is missing; 1 a failure; 2 a mistake in the configuration."
         })
-public final class AdviseCommand implements Callable<Integer> {
+public final class AdviseCommand extends ScreenCommand {
     @Mixin
     private ConfigOptions configuration;
 
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         List<Advice> found = new Adviser(configuration.over(ConfigTree.empty()).resolve()).advice();
         boolean complete = found.stream().noneMatch(advice -> advice.verdict() == Verdict.NEEDED);
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
             var tree = new ObjectMapper().createObjectNode().put("complete", complete);
             var array = tree.putArray("advice");
@@ -77,19 +69,17 @@ public final class AdviseCommand implements Callable<Integer> {
                     .put("subject", advice.subject())
                     .put("sentence", advice.sentence())
                     .put("key", advice.key()));
-            out.println(tree.toPrettyString());
+            out().println(tree.toPrettyString());
         } else {
             for (Advice advice : found) {
-                Lines.labelled(advice.verdict().label(), advice.subject() + ": " + advice.sentence())
-                        .forEach(out::println);
+                labelled(advice.verdict().label(), advice.subject() + ": " + advice.sentence());
                 if (!advice.key().isEmpty()) {
-                    Lines.labelled("", "-> " + advice.key()).forEach(out::println);
+                    labelled("", "-> " + advice.key());
                 }
             }
-            out.println();
-            out.println(complete ? "No correction is missing." : "A correction is missing.");
+            out().println();
+            out().println(complete ? "No correction is missing." : "A correction is missing.");
         }
-        out.flush();
         return complete ? 0 : DoctorCommand.ATTENTION;
     }
 

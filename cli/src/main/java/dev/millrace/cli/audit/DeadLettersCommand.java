@@ -1,9 +1,8 @@
 package dev.millrace.cli.audit;
 
+import dev.millrace.cli.ScreenCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters}: lists refused records with reasons, and redrives them. */
 @Command(
@@ -17,12 +16,9 @@ import picocli.CommandLine.Spec;
             "millrace dead-letters show 17 --run-dir runs/<run id>",
             "millrace dead-letters redrive --reason reward --dry-run --run-dir runs/<run id>"
         })
-public final class DeadLettersCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
-
+public final class DeadLettersCommand extends ScreenCommand {
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "list, show or replay is missing");
+    public Integer call() {
+        throw mistake("list, show or replay is missing");
     }
 }

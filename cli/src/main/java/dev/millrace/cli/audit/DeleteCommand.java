@@ -1,28 +1,24 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.ClusterRuns.Holdings;
 import dev.millrace.log.run.RoleRights;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.schemas.run.RunTopics;
-import java.io.PrintWriter;
 import java.util.Collection;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.TreeSet;
-import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace delete}: deletes a run's topics, groups and other data on a cluster. */
 @Command(
@@ -38,15 +34,12 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 printed or deleted; 5 nothing of the run found; 1 a failure; 2 a mistake in the command line."
         })
-public final class DeleteCommand implements Callable<Integer> {
+public final class DeleteCommand extends ScreenCommand {
     @Mixin
     private RunOptions run;
 
     @Option(names = "--yes", description = "Delete what is printed without it.")
     private boolean yes;
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() {
@@ -58,24 +51,21 @@ public final class DeleteCommand implements Callable<Integer> {
         RunTopics topics = whereabouts.run().topics();
         try (ClusterRuns cluster = RunOptions.cluster(whereabouts)) {
             ClusterRun found = found(cluster, whereabouts);
-            PrintWriter out = spec.commandLine().getOut();
-            out.println(title(found));
+            out().println(title(found));
             if (yes) {
                 run.require(RoleRights.DELETE);
                 Holdings deleted = cluster.delete(topics);
-                tell(out, deleted, "deleted ");
-                printRemains(out, found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());
+                tell(deleted, "deleted ");
+                printRemains(found, cluster.at(topics).holdings(), cluster.transactionalIdsKeptMs());
             } else {
-                tell(out, found.holdings(), "");
-                printRemains(out, found, stays(found.holdings()), cluster.transactionalIdsKeptMs());
-                say(
-                        out,
+                tell(found.holdings(), "");
+                printRemains(found, stays(found.holdings()), cluster.transactionalIdsKeptMs());
+                paragraph(
                         found.signs().isEmpty()
                                 ? "Nothing was deleted; --yes deletes it."
                                 : "Nothing was deleted. --yes is refused while the run is alive: "
                                         + String.join("; ", found.signs()) + ".");
             }
-            out.flush();
             return 0;
         }
     }
@@ -120,27 +110,26 @@ public final class DeleteCommand implements Callable<Integer> {
                 new TreeSet<>(), new TreeSet<>(), before.transactionalIds(), new TreeSet<>(), before.others());
     }
 
-    private static void tell(PrintWriter out, Holdings holdings, String done) {
-        list(out, done + holdings.topics().size() + " topics", holdings.topics());
-        list(out, done + holdings.groups().size() + " consumer groups", holdings.groups());
-        list(out, done + holdings.subjects().size() + " schema subjects", holdings.subjects());
+    private void tell(Holdings holdings, String done) {
+        list(done + holdings.topics().size() + " topics", holdings.topics());
+        list(done + holdings.groups().size() + " consumer groups", holdings.groups());
+        list(done + holdings.subjects().size() + " schema subjects", holdings.subjects());
     }
 
-    private static void printRemains(PrintWriter out, ClusterRun run, Holdings left, OptionalLong keptMs) {
+    private void printRemains(ClusterRun run, Holdings left, OptionalLong keptMs) {
         for (Collection<String> gone : List.of(left.topics(), left.groups(), left.subjects())) {
-            list(out, "still there: " + gone.size() + ", recreated meanwhile", gone);
+            list("still there: " + gone.size() + ", recreated meanwhile", gone);
         }
         list(
-                out,
                 "stays: " + left.transactionalIds().size() + " transactional ids, each until "
                         + (keptMs.isPresent()
                                 ? TimeUnit.MILLISECONDS.toDays(keptMs.getAsLong()) + " days"
                                 : "some time")
                         + " after its last use (transactional.id.expiration.ms of the brokers)",
                 left.transactionalIds());
-        list(out, "stays: " + left.others().size() + " names under the prefix that no role creates", left.others());
-        stores(run).forEach(store -> list(out, "stays: weights in", List.of(store)));
-        say(out, "Also stay: ACLs and quotas, folders of roles, archives, and the ids of schemas.");
+        list("stays: " + left.others().size() + " names under the prefix that no role creates", left.others());
+        stores(run).forEach(store -> list("stays: weights in", List.of(store)));
+        paragraph("Also stay: ACLs and quotas, folders of roles, archives, and the ids of schemas.");
     }
 
     /** Where the run keeps versions or optimizer state outside the log. */
@@ -156,14 +145,10 @@ public final class DeleteCommand implements Callable<Integer> {
                 .toList();
     }
 
-    private static void list(PrintWriter out, String heading, Collection<String> names) {
+    private void list(String heading, Collection<String> names) {
         if (!names.isEmpty()) {
-            say(out, heading);
-            names.forEach(name -> out.println("  " + name));
+            paragraph(heading);
+            names.forEach(name -> out().println("  " + name));
         }
-    }
-
-    private static void say(PrintWriter out, String text) {
-        Lines.wrapped("", text).forEach(out::println);
     }
 }

@@ -9,6 +9,7 @@ import dev.millrace.audit.doctor.Finding;
 import dev.millrace.audit.doctor.Finding.Weight;
 import dev.millrace.audit.ledger.Account;
 import dev.millrace.audit.ledger.LedgerReader;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.corrections.diagnostics.Cause;
 import dev.millrace.corrections.diagnostics.Diagnosis;
@@ -41,7 +42,6 @@ import dev.millrace.runtime.train.ConsumerLag;
 import dev.millrace.schemas.run.RunIdentity;
 import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -51,7 +51,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
@@ -61,10 +60,7 @@ import org.apache.kafka.common.resource.ResourceType;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace doctor}: diagnoses a run, most severe finding first. */
 @Command(
@@ -86,11 +82,9 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 nothing is broken or critical; 4 something is; 1 a failure; 2 a mistake in the command line."
         })
-public final class DoctorCommand implements Callable<Integer> {
+public final class DoctorCommand extends ScreenCommand {
     /** Exit status if something is broken or critical. */
     static final int ATTENTION = 4;
-
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Mixin
     private RunOrArchive which = new RunOrArchive();
@@ -113,15 +107,10 @@ public final class DoctorCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws InterruptedException, IOException {
         if (batches < 0 || seconds < 1) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "--try must be at least 0 and --try-seconds at least 1: " + batches + " and " + seconds);
+            throw mistake("--try must be at least 0 and --try-seconds at least 1: " + batches + " and " + seconds);
         }
         Optional<Path> archive = which.archive();
         if (archive.isEmpty()) {
@@ -132,16 +121,16 @@ public final class DoctorCommand implements Callable<Integer> {
                     ArchiveExamination.of(archived, which.run().file());
             return tell(new DoctorsReport(
                     archived.run(),
-                    "run " + archived.run().runId() + ", " + examined.steps() + " steps",
+                    "run " + archived.run().runId() + ", " + examined.steps + " steps",
                     "./millrace view --archive " + archive.get(),
                     examined.findings(),
-                    treatment(archived, examined.config(), examined.diagnosis())));
+                    treatment(archived, examined.config, examined.diagnosis())));
         }
     }
 
     private int ofRun(RunOptions run) throws InterruptedException, IOException {
         try (AuditedRun audited = run.read()) {
-            Examination examination = new ExaminationReader(audited.records(), PATIENCE, Clock.systemUTC())
+            Examination examination = new ExaminationReader(audited.records(), RunOptions.PATIENCE, Clock.systemUTC())
                     .read(lags(audited.log()), run.alarms());
             return tell(new DoctorsReport(
                     audited.records().run(),
@@ -171,19 +160,17 @@ public final class DoctorCommand implements Callable<Integer> {
     }
 
     private int tell(DoctorsReport found) throws IOException {
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(found.json().toPrettyString());
+            out().println(found.json().toPrettyString());
         } else {
-            found.lines().forEach(out::println);
+            found.lines().forEach(out()::println);
         }
         if (report != null) {
             found.write(report, ReportOrigin.here(TypedCommand.of(spec), null));
             if (!json) {
-                out.println("results are in " + report + ": " + String.join(", ", DoctorsReport.FILES));
+                out().println("results are in " + report + ": " + String.join(", ", DoctorsReport.FILES));
             }
         }
-        out.flush();
         return found.needsAttention() ? ATTENTION : 0;
     }
 
@@ -239,7 +226,7 @@ public final class DoctorCommand implements Callable<Integer> {
             MillraceConfig config = AuditedRun.configuration(archive, file);
             ArchiveExamination examined = new ArchiveExamination(archive, config);
             if (archive.missing().isEmpty()) {
-                examined.account = new LedgerReader(archive).read(PATIENCE);
+                examined.account = new LedgerReader(archive).read(RunOptions.PATIENCE);
             }
             new WhatIf(archive, StepRange.ALL, List.of(new Alternative("recorded", config.algorithm())))
                     .replay(Runtime.getRuntime().availableProcessors(), examined::add);
@@ -256,17 +243,9 @@ public final class DoctorCommand implements Callable<Integer> {
             });
         }
 
-        MillraceConfig config() {
-            return config;
-        }
-
         /** Of the last steps; empty if nothing could be trained on. */
         Optional<Diagnosis> diagnosis() {
             return Optional.ofNullable(last);
-        }
-
-        long steps() {
-            return steps;
         }
 
         /** Most severe first, then onset times, and limits of an archive. */

@@ -5,21 +5,17 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.audit.trace.Laps;
 import dev.millrace.audit.trace.Laps.Lap;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.report.LapReport;
 import dev.millrace.runtime.report.StepWork;
 import dev.millrace.runtime.train.WorkFile;
-import java.io.PrintWriter;
-import java.time.Duration;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace lap}: breaks down the time from a prompt to the weights trained on it. */
 @Command(
@@ -34,8 +30,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 laps found; 5 none; 1 a failure; 2 a mistake in the command line."
         })
-public final class LapCommand implements Callable<Integer> {
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+public final class LapCommand extends ScreenCommand {
 
     @Mixin
     private RunOptions run;
@@ -50,17 +45,13 @@ public final class LapCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON, one entry per lap.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (steps < 1) {
             throw new ConfigException("--steps must be at least 1: " + steps);
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.read()) {
-            Laps laps = Laps.read(audited.records(), steps, PATIENCE);
+            Laps laps = Laps.read(audited.records(), steps, RunOptions.PATIENCE);
             if (laps.laps().isEmpty()) {
                 throw new NotFoundException(
                         "the run has no step with all records from its prompt to a generator that serves its"
@@ -70,12 +61,11 @@ public final class LapCommand implements Callable<Integer> {
             if (json) {
                 ObjectNode all = json(laps);
                 work.ifPresent(known -> all.set("work", WorkFile.json(known)));
-                out.println(all.toPrettyString());
+                out().println(all.toPrettyString());
             } else {
-                out.println(audited.title());
-                ReportText.lines(LapReport.of(laps, work)).forEach(out::println);
+                out().println(audited.title());
+                ReportText.lines(LapReport.of(laps, work)).forEach(out()::println);
             }
-            out.flush();
             return 0;
         }
     }

@@ -7,27 +7,24 @@ import dev.millrace.audit.trace.DeadLetterFilter;
 import dev.millrace.audit.trace.DeadLetterTopic;
 import dev.millrace.audit.trace.DeadLetterTopic.Listed;
 import dev.millrace.audit.trace.DeadLetterTopic.Listing;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
-import java.io.PrintWriter;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters list}. */
 @Command(
         name = "list",
         description = "Lists refused records, oldest first: reason, field, source, time and sentence.",
         footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
-final class ListCommand implements Callable<Integer> {
+final class ListCommand extends ScreenCommand {
     static final Duration PATIENCE = Duration.ofSeconds(45);
 
     @Mixin
@@ -57,15 +54,11 @@ final class ListCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (limit < 1) {
             throw new ConfigException("--limit must be at least 1: " + limit);
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.read()) {
             Listing listing = new DeadLetterTopic(audited.records(), PATIENCE)
                     .list(
@@ -76,62 +69,55 @@ final class ListCommand implements Callable<Integer> {
                                     audited.records().topics().prefix()),
                             limit);
             if (json) {
-                out.println(json(listing).toPrettyString());
+                out().println(json(listing).toPrettyString());
             } else {
-                out.println(audited.title());
-                print(listing, audited.records().topics().prefix(), out);
+                out().println(audited.title());
+                print(listing, audited.records().topics().prefix());
             }
-            out.flush();
             return 0;
         }
     }
 
-    private static void print(Listing listing, String prefix, PrintWriter out) {
-        out.println();
+    private void print(Listing listing, String prefix) {
+        out().println();
         for (Listed listed : listing.newest()) {
             DeadLetter letter = listed.letter();
-            out.println(String.format(
+            out().println(String.format(
                     "%6d  %s  %s%s",
                     letter.offset(),
                     Lines.time(letter.writtenAtMs()),
                     letter.reason(),
                     letter.field().isEmpty() ? "" : " (" + letter.field() + ")"));
-            Lines.labelled(
-                            "from",
-                            without(prefix, letter.source())
-                                    + (letter.rolloutId().isEmpty() ? "" : ", rollout " + letter.rolloutId()))
-                    .forEach(out::println);
-            Lines.labelled("", letter.message()).forEach(out::println);
+            labelled(
+                    "from",
+                    without(prefix, letter.source())
+                            + (letter.rolloutId().isEmpty() ? "" : ", rollout " + letter.rolloutId()));
+            labelled("", letter.message());
             if (listed.isRedriven()) {
-                Lines.labelled(
-                                "redriven",
-                                "as " + without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
-                                        + listed.newOffset())
-                        .forEach(out::println);
+                labelled(
+                        "redriven",
+                        "as " + without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
+                                + listed.newOffset());
             }
         }
         if (!listing.newest().isEmpty()) {
-            out.println();
+            out().println();
         }
-        Lines.wrapped(
-                        "",
-                        String.format(
-                                Locale.ROOT,
-                                "%,d refused record%s%s, %,d of them redriven%s",
-                                listing.count(),
-                                listing.count() == 1 ? "" : "s",
-                                listing.count() > listing.newest().size()
-                                        ? ", the newest " + listing.newest().size() + " shown"
-                                        : "",
-                                listing.redriven(),
-                                listing.byReason().isEmpty()
-                                        ? ""
-                                        : "; still refused: "
-                                                + listing.byReason().entrySet().stream()
-                                                        .map(e -> String.format(
-                                                                Locale.ROOT, "%s %,d", e.getKey(), e.getValue()))
-                                                        .collect(Collectors.joining(", "))))
-                .forEach(out::println);
+        paragraph(String.format(
+                Locale.ROOT,
+                "%,d refused record%s%s, %,d of them redriven%s",
+                listing.count(),
+                listing.count() == 1 ? "" : "s",
+                listing.count() > listing.newest().size()
+                        ? ", the newest " + listing.newest().size() + " shown"
+                        : "",
+                listing.redriven(),
+                listing.byReason().isEmpty()
+                        ? ""
+                        : "; still refused: "
+                                + listing.byReason().entrySet().stream()
+                                        .map(e -> String.format(Locale.ROOT, "%s %,d", e.getKey(), e.getValue()))
+                                        .collect(Collectors.joining(", "))));
     }
 
     static String without(String prefix, String topic) {

@@ -1,5 +1,6 @@
 package dev.millrace.cli.audit;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
@@ -10,7 +11,6 @@ import dev.millrace.policy.session.InferenceException;
 import dev.millrace.policy.session.WeightPlacement;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.report.Column;
-import dev.millrace.report.Lines;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportText;
 import dev.millrace.report.Section;
@@ -25,17 +25,13 @@ import dev.millrace.workloads.closed.MismatchTrial;
 import dev.millrace.workloads.closed.MismatchTrial.Mismatch;
 import dev.millrace.workloads.closed.MismatchTrial.Routing;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /**
  * {@code millrace doctor mismatch}: compares log-probs of a generator's engine with the scorer's under the same
@@ -54,7 +50,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 it was measured; 1 a failure; 2 a mistake in the command line."
         })
-public final class MismatchCommand implements Callable<Integer> {
+public final class MismatchCommand extends ScreenCommand {
     private static final int TOKEN_BUDGET = 4096;
     private static final List<Column<Mismatch>> OF_EXPERTS = List.of(
             Column.text(
@@ -100,9 +96,6 @@ public final class MismatchCommand implements Callable<Integer> {
 
     @Mixin
     private RunOptions run;
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() throws IOException {
@@ -172,22 +165,17 @@ public final class MismatchCommand implements Callable<Integer> {
     }
 
     private int tell(String title, List<Mismatch> found) {
-        PrintWriter out = spec.commandLine().getOut();
         Report report = Report.of(title, List.of())
                 .with(Section.of("Sampled by the generator's engine, scored by the scorer's")
                         .with(Table.of("", columns(found), found)));
-        out.println(title);
-        ReportText.lines(report).forEach(out::println);
-        Lines.wrapped(
-                        "",
-                        String.format(
-                                Locale.ROOT,
-                                "Each over %,d tokens on %s. A bound below the mean difference"
-                                        + " (admission.quarantine.max_difference) would quarantine such a generator.",
-                                found.get(0).tokens(),
-                                device))
-                .forEach(out::println);
-        out.flush();
+        out().println(title);
+        ReportText.lines(report).forEach(out()::println);
+        paragraph(String.format(
+                Locale.ROOT,
+                "Each over %,d tokens on %s. A bound below the mean difference"
+                        + " (admission.quarantine.max_difference) would quarantine such a generator.",
+                found.get(0).tokens(),
+                device));
         return 0;
     }
 }

@@ -1,25 +1,21 @@
 package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.log.run.RoleRights;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.pipeline.Preflight;
 import dev.millrace.runtime.pipeline.PreflightCheck;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.UUID;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace doctor preflight}: checks what a run needs before it starts. */
 @Command(
@@ -36,7 +32,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 a run can start; 4 a requirement is missing; 1 a failure; 2 a mistake in the configuration."
         })
-public final class PreflightCommand implements Callable<Integer> {
+public final class PreflightCommand extends ScreenCommand {
     @Mixin
     private ConfigOptions configuration;
 
@@ -50,9 +46,6 @@ public final class PreflightCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         MillraceConfig config = configuration.over(ConfigTree.empty()).resolve();
@@ -64,27 +57,24 @@ public final class PreflightCommand implements Callable<Integer> {
         boolean ready = checks.stream()
                 .noneMatch(check -> check.outcome() == PreflightCheck.Outcome.FAILED
                         || check.outcome() == PreflightCheck.Outcome.SKIPPED);
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            print(checks, ready, out);
+            print(checks, ready);
         } else {
-            checks.forEach(check -> Lines.labelled(
-                            check.outcome().name().toLowerCase(Locale.ROOT), check.subject() + ": " + check.sentence())
-                    .forEach(out::println));
-            out.println();
-            out.println(ready ? "A run can start." : "A run cannot start with this configuration.");
+            checks.forEach(check -> labelled(
+                    check.outcome().name().toLowerCase(Locale.ROOT), check.subject() + ": " + check.sentence()));
+            out().println();
+            out().println(ready ? "A run can start." : "A run cannot start with this configuration.");
         }
-        out.flush();
         return ready ? 0 : DoctorCommand.ATTENTION;
     }
 
-    private static void print(List<PreflightCheck> checks, boolean ready, PrintWriter out) {
+    private void print(List<PreflightCheck> checks, boolean ready) {
         var tree = new ObjectMapper().createObjectNode().put("ready", ready);
         var array = tree.putArray("checks");
         checks.forEach(check -> array.addObject()
                 .put("subject", check.subject())
                 .put("outcome", check.outcome().name().toLowerCase(Locale.ROOT))
                 .put("sentence", check.sentence()));
-        out.println(tree.toPrettyString());
+        out().println(tree.toPrettyString());
     }
 }

@@ -2,22 +2,19 @@ package dev.millrace.cli.audit;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.deadletter.Quarantines;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.Quarantine;
-import java.io.PrintWriter;
 import java.util.Collection;
-import java.util.concurrent.Callable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace quarantine}: lists the generators whose records a run refuses, and readmits them. */
 @Command(
@@ -34,32 +31,25 @@ import picocli.CommandLine.Spec;
             "millrace quarantine list --run-dir runs/<run id>",
             "millrace quarantine lift generator-3 --run-dir runs/<run id>"
         })
-public final class QuarantineCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
-
+public final class QuarantineCommand extends ScreenCommand {
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "list or lift is missing");
+    public Integer call() {
+        throw mistake("list or lift is missing");
     }
 
     /** {@code millrace quarantine list}. */
     @Command(
             name = "list",
             description = "Lists the generators in quarantine with time, reason and the lifting command.")
-    static final class ListQuarantines implements Callable<Integer> {
+    static final class ListQuarantines extends ScreenCommand {
         @Mixin
         private RunOptions run;
 
         @Option(names = "--json", description = "Print JSON.")
         private boolean json;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() {
-            PrintWriter out = spec.commandLine().getOut();
             try (AuditedRun audited = run.open()) {
                 Collection<Quarantine> standing;
                 Quarantines quarantines = Quarantines.of(audited.connection());
@@ -68,32 +58,26 @@ public final class QuarantineCommand implements Runnable {
                     standing = quarantines.active().values();
                 }
                 if (json) {
-                    out.println(json(standing).toPrettyString());
+                    out().println(json(standing).toPrettyString());
                 } else {
-                    out.println(audited.title());
+                    out().println(audited.title());
                     for (Quarantine quarantine : standing) {
-                        out.println();
-                        Lines.labelled(
-                                        quarantine.getGeneratorId(),
-                                        "since " + Lines.time(quarantine.getSinceMs()) + ": "
-                                                + quarantine.getSentence())
-                                .forEach(out::println);
-                        Lines.labelled(
-                                        "",
-                                        "-> "
-                                                + audited.connection()
-                                                        .command("quarantine lift " + quarantine.getGeneratorId()))
-                                .forEach(out::println);
+                        out().println();
+                        labelled(
+                                quarantine.getGeneratorId(),
+                                "since " + Lines.time(quarantine.getSinceMs()) + ": " + quarantine.getSentence());
+                        labelled(
+                                "",
+                                "-> " + audited.connection().command("quarantine lift " + quarantine.getGeneratorId()));
                     }
-                    out.println();
-                    out.println(
-                            standing.isEmpty()
-                                    ? "No generator is in quarantine."
-                                    : standing.size() == 1
-                                            ? "1 generator is in quarantine."
-                                            : standing.size() + " generators are in quarantine.");
+                    out().println();
+                    out().println(
+                                    standing.isEmpty()
+                                            ? "No generator is in quarantine."
+                                            : standing.size() == 1
+                                                    ? "1 generator is in quarantine."
+                                                    : standing.size() + " generators are in quarantine.");
                 }
-                out.flush();
                 return 0;
             }
         }
@@ -116,27 +100,22 @@ public final class QuarantineCommand implements Runnable {
             description = "Lifts a generator's quarantine: its records count again, and a Millrace generator takes "
                     + "prompts again. Records refused in between stay dead letters; other generators have their "
                     + "samples. Unread older records count too: if they quarantine it again, lift it again.")
-    static final class LiftQuarantine implements Callable<Integer> {
+    static final class LiftQuarantine extends ScreenCommand {
         @Parameters(paramLabel = "NAME", description = "The generator's id, as 'millrace quarantine list' has it.")
         private String generatorId;
 
         @Mixin
         private RunOptions run;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() {
             run.require(RoleRights.QUARANTINE);
-            PrintWriter out = spec.commandLine().getOut();
             try (AuditedRun audited = run.open()) {
                 if (!Quarantines.lift(audited.connection(), generatorId)) {
                     throw new ConfigException("generator '" + generatorId + "' is not in quarantine; "
                             + audited.connection().command("quarantine list") + " lists the quarantined");
                 }
-                out.println("The quarantine of generator " + generatorId + " is lifted.");
-                out.flush();
+                out().println("The quarantine of generator " + generatorId + " is lifted.");
                 return 0;
             }
         }

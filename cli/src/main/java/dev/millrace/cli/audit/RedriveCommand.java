@@ -3,23 +3,19 @@ package dev.millrace.cli.audit;
 import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.audit.trace.DeadLetterFilter;
 import dev.millrace.audit.trace.Redrive;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.run.RoleRights;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters redrive}. */
 @Command(
@@ -33,7 +29,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 all of them are redriven; 4 some could not be; 5 there are none; 1 a failure; 2 a mistake."
         })
-final class RedriveCommand implements Callable<Integer> {
+final class RedriveCommand extends ScreenCommand {
     /** Exit status if some letters could not be redriven. */
     static final int NOT_ALL = 4;
 
@@ -68,9 +64,6 @@ final class RedriveCommand implements Callable<Integer> {
     @Option(names = "--dry-run", description = "Say what would be redriven, and write nothing.")
     private boolean dryRun;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         boolean chosen = !names.isEmpty() || !reason.isEmpty() || !source.isEmpty();
@@ -83,7 +76,6 @@ final class RedriveCommand implements Callable<Integer> {
         if (!dryRun) {
             run.require(RoleRights.REDRIVE);
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open()) {
             String prefix = audited.connection().topics().prefix();
             DeadLetterFilter choice = new DeadLetterFilter(names, reason, source, prefix);
@@ -94,20 +86,19 @@ final class RedriveCommand implements Callable<Integer> {
                         + audited.connection().run().runId()
                         + "; 'millrace dead-letters list' prints them");
             }
-            print(done, prefix, out);
-            out.flush();
+            print(done, prefix);
             boolean onlyDoneBefore =
                     all && done.refused().values().stream().allMatch(why -> why.startsWith("it was already redriven"));
             return done.refused().isEmpty() || onlyDoneBefore ? 0 : NOT_ALL;
         }
     }
 
-    private void print(Redrive.Done done, String prefix, PrintWriter out) {
+    private void print(Redrive.Done done, String prefix) {
         Map<String, Long> bySource = new TreeMap<>();
         done.redriven()
                 .forEach(letter -> bySource.merge(ListCommand.without(prefix, letter.sourceTopic()), 1L, Long::sum));
         String verb = dryRun ? "would be redriven" : done.redriven().size() == 1 ? "is redriven" : "are redriven";
-        out.println(String.format(
+        out().println(String.format(
                 Locale.ROOT,
                 "%,d record%s %s%s",
                 done.redriven().size(),
@@ -125,11 +116,10 @@ final class RedriveCommand implements Callable<Integer> {
         int named = 0;
         for (Map.Entry<DeadLetter, String> refused : done.refused().entrySet()) {
             if (named++ == NAMED) {
-                out.println("and " + (done.refused().size() - NAMED) + " more");
+                out().println("and " + (done.refused().size() - NAMED) + " more");
                 break;
             }
-            Lines.wrapped("  ", "not " + refused.getKey().offset() + ": " + refused.getValue())
-                    .forEach(out::println);
+            paragraph("  ", "not " + refused.getKey().offset() + ": " + refused.getValue());
         }
     }
 }

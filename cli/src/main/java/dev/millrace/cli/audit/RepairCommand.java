@@ -1,5 +1,6 @@
 package dev.millrace.cli.audit;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.learner.repair.Examined;
 import dev.millrace.learner.repair.Inconsistency;
 import dev.millrace.learner.repair.Repair;
@@ -11,23 +12,18 @@ import dev.millrace.learner.repair.Way;
 import dev.millrace.learner.repair.Way.Kind;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.report.AuditedRun;
-import java.io.PrintWriter;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Locale;
 import java.util.OptionalDouble;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace repair}: lists inconsistencies of a run's log with repairs and their costs, and applies one. */
 @Command(
@@ -44,11 +40,10 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 nothing is inconsistent, or it was repaired; 4 something is; 1 a failure; 2 a mistake in the command",
             "line."
         })
-public final class RepairCommand implements Callable<Integer> {
+public final class RepairCommand extends ScreenCommand {
     /** Exit status if something is inconsistent. */
     public static final int INCONSISTENT = 4;
 
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
     /** Longer than any role's transaction, so that aborting one never waits for an active one. */
     private static final Duration OPEN_FOR = Duration.ofSeconds(10);
 
@@ -62,36 +57,29 @@ public final class RepairCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (way != null) {
             run.require(RoleRights.REPAIR);
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.openDamaged()) {
-            out.println(audited.title());
+            out().println(audited.title());
             Examined examined = new RunExaminer(
                             audited.connection(),
                             audited.claim(),
                             audited.config().topics(),
                             audited.config().weights(),
-                            PATIENCE)
+                            RunOptions.PATIENCE)
                     .examine(Kind.ABORT_TRANSACTION.word().equals(way) ? Duration.ZERO : OPEN_FOR);
             if (examined.inconsistencies().isEmpty()) {
-                say(out, "", "The log is consistent; nothing to repair.");
-                out.flush();
+                paragraph("The log is consistent; nothing to repair.");
                 return 0;
             }
             if (way == null) {
-                examined.inconsistencies().forEach(found -> tell(out, found));
-                out.flush();
+                examined.inconsistencies().forEach(found -> tell(found));
                 return INCONSISTENT;
             }
-            act(out, audited, examined, chosen(examined, way));
-            out.flush();
+            act(audited, examined, chosen(examined, way));
             return 0;
         } catch (RepairException | RollbackException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
@@ -114,17 +102,17 @@ public final class RepairCommand implements Callable<Integer> {
         return kind;
     }
 
-    private static void tell(PrintWriter out, Inconsistency found) {
-        out.println();
-        say(out, "", found.name() + ": " + found.sentence());
+    private void tell(Inconsistency found) {
+        out().println();
+        paragraph(found.name() + ": " + found.sentence());
         for (Way each : found.ways()) {
-            say(out, "  ", each.kind().word() + " (" + cost(each.trajectorySeconds()) + "): " + each.does());
+            paragraph("  ", each.kind().word() + " (" + cost(each.trajectorySeconds()) + "): " + each.does());
             if (!each.command().isEmpty()) {
-                out.println("      " + each.command()); // on one line, for copying
+                out().println("      " + each.command()); // on one line, for copying
             }
         }
         if (found.ways().isEmpty()) {
-            say(out, "  ", "no repair is possible on this log");
+            paragraph("  ", "no repair is possible on this log");
         }
     }
 
@@ -134,22 +122,22 @@ public final class RepairCommand implements Callable<Integer> {
                 : String.format(Locale.ROOT, "costs %,.1f trajectory-seconds", seconds.getAsDouble());
     }
 
-    private void act(PrintWriter out, AuditedRun audited, Examined examined, Kind kind) {
-        Repair repair = new Repair(audited.connection(), audited.config().weights(), PATIENCE, Clock.systemUTC());
+    private void act(AuditedRun audited, Examined examined, Kind kind) {
+        Repair repair =
+                new Repair(audited.connection(), audited.config().weights(), RunOptions.PATIENCE, Clock.systemUTC());
         switch (kind) {
-            case WAIT -> say(out, "  ", "nothing changed");
+            case WAIT -> paragraph("  ", "nothing changed");
             case SKIP_BATCH -> {
                 int rollouts = repair.skipBatches(examined);
-                say(
-                        out,
+                paragraph(
                         "  ",
                         "skipped " + examined.lostBatches().size() + " batches, "
                                 + examined.lostBatches() + "; " + rollouts
                                 + " of their rollouts were dropped as batch-lost, and as many are released again");
             }
-            case MOVE_OFFSET -> say(out, "  ", repair.moveOffsets(examined) + " committed offsets were moved");
+            case MOVE_OFFSET -> paragraph("  ", repair.moveOffsets(examined) + " committed offsets were moved");
             case ABORT_TRANSACTION ->
-                say(out, "  ", repair.abortTransactions(examined) + " open transactions were aborted");
+                paragraph("  ", repair.abortTransactions(examined) + " open transactions were aborted");
             case NEW_EPOCH -> {
                 long version = examined.goodVersion().orElseThrow();
                 String why = examined.inconsistencies().stream()
@@ -163,14 +151,10 @@ public final class RepairCommand implements Callable<Integer> {
                                     audited.config().weights(),
                                     Clock.systemUTC())
                             .to(version, why);
-                    say(out, "  ", "epoch " + done.epoch() + " begins with version " + version);
+                    paragraph("  ", "epoch " + done.epoch() + " begins with version " + version);
                 }
             }
         }
-        say(out, "  ", run.goesOn());
-    }
-
-    private static void say(PrintWriter out, String indent, String text) {
-        Lines.wrapped(indent, text).forEach(out::println);
+        paragraph("  ", run.goesOn());
     }
 }

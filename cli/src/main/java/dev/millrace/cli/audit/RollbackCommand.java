@@ -1,22 +1,18 @@
 package dev.millrace.cli.audit;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.learner.repair.Rollback;
 import dev.millrace.learner.repair.RollbackException;
 import dev.millrace.log.run.RoleRights;
 import dev.millrace.log.run.RunLog;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.VersionUnavailableException;
-import java.io.PrintWriter;
 import java.time.Clock;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace rollback}: starts a new epoch of a run from one of its versions. */
 @Command(
@@ -32,7 +28,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 the run is in the new epoch; 1 a failure; 2 a mistake in the command line."
         })
-public final class RollbackCommand implements Callable<Integer> {
+public final class RollbackCommand extends ScreenCommand {
     @Option(
             names = "--to-version",
             paramLabel = "N",
@@ -50,33 +46,28 @@ public final class RollbackCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         run.require(RoleRights.ROLLBACK);
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.openDamaged();
                 RunLog log = audited.toWrite()) {
-            out.println(audited.title());
+            out().println(audited.title());
             Rollback.Done done = new Rollback(
                             log, audited.config().topics(), audited.config().weights(), Clock.systemUTC())
                     .to(version, why);
-            say(
-                    out,
+            paragraph(
+                    "  ",
                     "epoch " + done.epoch() + (done.isCompletion() ? " is completed: it" : "")
                             + " begins with version " + version + " of epoch "
                             + done.first().getParentEpoch() + ", weights "
                             + done.first().getWeights().getSha256());
             if (done.newestBefore() > version) {
-                say(
-                        out,
+                paragraph(
+                        "  ",
                         "versions " + (version + 1) + " to " + done.newestBefore() + " of epoch " + done.parentEpoch()
                                 + " stay on the log without successors; rollouts in flight are superseded");
             }
-            say(out, run.goesOn());
-            out.flush();
+            paragraph("  ", run.goesOn());
             return 0;
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw new RefusedRequestException(
@@ -86,9 +77,5 @@ public final class RollbackCommand implements Callable<Integer> {
         } catch (RollbackException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-    }
-
-    private static void say(PrintWriter out, String text) {
-        Lines.wrapped("  ", text).forEach(out::println);
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.HelpHeading;
 import dev.millrace.cli.config.ClientFile;
+import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.gateway.HttpConfig;
 import dev.millrace.log.Alarm;
 import dev.millrace.log.run.ClusterRuns;
@@ -18,6 +19,7 @@ import dev.millrace.runtime.train.AlarmFile;
 import dev.millrace.runtime.train.RunDirectory;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -25,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
@@ -32,6 +35,9 @@ import picocli.CommandLine.Option;
 /** Options that select a run: on a cluster, or the folder of a run with its own broker. */
 @HelpHeading("Which run")
 public final class RunOptions {
+    /** Longest wait for records that do not come. */
+    public static final Duration PATIENCE = Duration.ofSeconds(30);
+
     @Option(
             names = "--run-dir",
             paramLabel = "DIR",
@@ -76,6 +82,14 @@ public final class RunOptions {
 
     public boolean isGiven() {
         return runDirectory != null || bootstrapServers != null || run != null || topicPrefix != null;
+    }
+
+    /** Refuses these options beside an archive, which names the run itself. */
+    public void requireNotBeside(@Nullable Path archive) {
+        if (archive != null && isGiven()) {
+            throw new ConfigException(
+                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
+        }
     }
 
     /** The given configuration file; null if none. */
@@ -216,7 +230,8 @@ public final class RunOptions {
         return layers.whereabouts().http();
     }
 
-    static Map<String, Object> client(MillraceConfig whereabouts) {
+    /** Client settings with the cluster's address. */
+    public static Map<String, Object> client(MillraceConfig whereabouts) {
         Map<String, Object> client = new HashMap<>(whereabouts.clientSettings());
         client.put("bootstrap.servers", whereabouts.run().bootstrapServers());
         return client;
@@ -243,15 +258,9 @@ public final class RunOptions {
         }
         clientFile.over(layers);
         settings.forEach(layers::set);
-        set(layers, "run.bootstrap_servers", bootstrapServers);
-        set(layers, "run.id", run);
-        set(layers, "run.topic_prefix", topicPrefix);
+        ConfigOptions.set(layers, "run.bootstrap_servers", bootstrapServers);
+        ConfigOptions.set(layers, "run.id", run);
+        ConfigOptions.set(layers, "run.topic_prefix", topicPrefix);
         return layers;
-    }
-
-    private static void set(ConfigLayers layers, String key, String value) {
-        if (value != null) {
-            layers.set(key, value);
-        }
     }
 }

@@ -1,7 +1,6 @@
 package dev.millrace.cli.audit;
 
 import dev.millrace.cli.HelpHeading;
-import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -22,10 +21,7 @@ final class RunOrArchive {
 
     /** Folder of the archive; empty for a run. */
     Optional<Path> archive() {
-        if (archive != null && run.isGiven()) {
-            throw new ConfigException(
-                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
-        }
+        run.requireNotBeside(archive);
         return Optional.ofNullable(archive);
     }
 

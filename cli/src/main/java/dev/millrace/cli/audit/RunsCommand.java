@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.report.Column;
@@ -19,20 +20,16 @@ import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
 import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.OptionalLong;
-import java.util.concurrent.Callable;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace runs}: the runs of a cluster, or those under a folder. */
 @Command(
@@ -49,7 +46,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 the list is complete; 1 a failure; 2 a mistake in the command line."
         })
-public final class RunsCommand implements Callable<Integer> {
+public final class RunsCommand extends ScreenCommand {
     @Mixin
     private RunOptions run;
 
@@ -63,13 +60,11 @@ public final class RunsCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     /**
      * A run.
      *
      * @param where folder, or topic prefix
+     * @param topics null if unknown, as are version, time and bytes
      */
     private record Row(
             String id,
@@ -78,12 +73,8 @@ public final class RunsCommand implements Callable<Integer> {
             List<String> notes,
             @Nullable Long version,
             @Nullable Long lastRecordMs,
-            Held held) {}
-
-    /** Data of a run; null if unknown. */
-    private record Held(@Nullable Long topics, @Nullable Long bytes) {
-        static final Held UNKNOWN = new Held(null, null);
-    }
+            @Nullable Long topics,
+            @Nullable Long bytes) {}
 
     @Override
     public Integer call() {
@@ -93,19 +84,17 @@ public final class RunsCommand implements Callable<Integer> {
                         .filter(row -> whereabouts.run().id().isEmpty()
                                 || row.id().equals(whereabouts.run().id()))
                         .toList();
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(json(rows).toPrettyString());
+            out().println(json(rows).toPrettyString());
         } else if (rows.isEmpty()) {
-            out.println(
-                    "There is no run " + (whereabouts.run().embedded() ? "under " + runs : "that this client may see"));
+            out().println("There is no run "
+                    + (whereabouts.run().embedded() ? "under " + runs : "that this client may see"));
         } else {
-            TableText.lines(table(rows)).forEach(out::println);
+            TableText.lines(table(rows)).forEach(out()::println);
             if (rows.size() == 1) {
-                rows.get(0).notes().forEach(note -> Lines.wrapped("  ", note).forEach(out::println));
+                rows.get(0).notes().forEach(note -> paragraph("  ", note));
             }
         }
-        out.flush();
         return 0;
     }
 
@@ -134,7 +123,8 @@ public final class RunsCommand implements Callable<Integer> {
                         : notes,
                 known(found.newestVersion()),
                 known(found.lastRecordMs()),
-                new Held((long) found.holdings().topics().size(), known(found.bytes())));
+                (long) found.holdings().topics().size(),
+                known(found.bytes()));
     }
 
     private static @Nullable Long known(OptionalLong number) {
@@ -151,7 +141,7 @@ public final class RunsCommand implements Callable<Integer> {
                 : new ViewedRuns(List.of(), runs, runs).sources().stream();
         return sources.map(source -> source instanceof RunSource.Folder folder
                         ? row(folder)
-                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, Held.UNKNOWN))
+                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, null, null))
                 .toList();
     }
 
@@ -170,7 +160,8 @@ public final class RunsCommand implements Callable<Integer> {
                     List.of(String.valueOf(e.getMessage())),
                     null,
                     null,
-                    Held.UNKNOWN);
+                    null,
+                    null);
         }
         String id = whereabouts.run().id().isEmpty()
                 ? source.name()
@@ -181,7 +172,7 @@ public final class RunsCommand implements Callable<Integer> {
             if (!whereabouts.run().embedded()) {
                 List<String> where =
                         List.of("its log is on " + whereabouts.run().bootstrapServers());
-                return new Row(id, folder.toString(), state, where, version, null, Held.UNKNOWN);
+                return new Row(id, folder.toString(), state, where, version, null, null, null);
             }
             List<Path> files = files(folder.resolve("broker"), whereabouts.run().topics());
             long bytes = 0;
@@ -196,13 +187,7 @@ public final class RunsCommand implements Callable<Integer> {
             }
             long topics = files.stream().map(file -> topic(file)).distinct().count();
             return new Row(
-                    id,
-                    folder.toString(),
-                    state,
-                    List.of(),
-                    version,
-                    writtenMs == 0 ? null : writtenMs,
-                    new Held(topics, bytes));
+                    id, folder.toString(), state, List.of(), version, writtenMs == 0 ? null : writtenMs, topics, bytes);
         } catch (IOException e) {
             throw new UncheckedIOException("cannot read the files of " + folder + ": " + e.getMessage(), e);
         }
@@ -263,8 +248,8 @@ public final class RunsCommand implements Callable<Integer> {
                         Column.text(
                                 "newest record",
                                 row -> row.lastRecordMs() == null ? null : Lines.time(row.lastRecordMs())),
-                        Column.countWhereKnown("topics", row -> row.held().topics()),
-                        Column.countWhereKnown("bytes", row -> row.held().bytes())),
+                        Column.countWhereKnown("topics", row -> row.topics()),
+                        Column.countWhereKnown("bytes", row -> row.bytes())),
                 rows);
     }
 
@@ -278,8 +263,8 @@ public final class RunsCommand implements Callable<Integer> {
             row.notes().forEach(each.putArray("notes")::add);
             each.put("newest_version", row.version())
                     .put("last_record_ms", row.lastRecordMs())
-                    .put("topics", row.held().topics())
-                    .put("bytes", row.held().bytes());
+                    .put("topics", row.topics())
+                    .put("bytes", row.bytes());
         }
         return json;
     }

@@ -6,19 +6,18 @@ import dev.millrace.audit.trace.DeadLetter;
 import dev.millrace.audit.trace.DeadLetterFilter;
 import dev.millrace.audit.trace.DeadLetterTopic;
 import dev.millrace.audit.trace.DeadLetterTopic.Opened;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.scan.RunRecords;
+import dev.millrace.log.scan.TopicScan;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.runtime.report.RecordJson;
 import dev.millrace.schemas.run.RunSchemas;
 import dev.millrace.schemas.serde.AvroSerde;
-import dev.millrace.schemas.serde.MalformedRecordException;
-import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import org.apache.avro.Schema;
 import org.apache.avro.specific.SpecificData;
 import org.apache.avro.specific.SpecificRecord;
@@ -26,17 +25,15 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.header.Header;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace dead-letters show}. */
 @Command(
         name = "show",
         description = "Shows one refused record: reason, headers and content, in hexadecimal if it cannot be decoded.",
         footer = {"", "Exit codes: 0 it is shown; 5 there is no such letter."})
-final class ShowCommand implements Callable<Integer> {
+final class ShowCommand extends ScreenCommand {
     private static final int HEX_BYTES_A_LINE = 16;
     private static final int MOST_HEX_BYTES = 4096;
 
@@ -49,12 +46,8 @@ final class ShowCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.read()) {
             RunRecords records = audited.records();
             List<Opened> found = new DeadLetterTopic(records, ListCommand.PATIENCE)
@@ -68,83 +61,71 @@ final class ShowCommand implements Callable<Integer> {
             for (Opened opened : found) {
                 Optional<SpecificRecord> record = decoded(records, opened);
                 if (json) {
-                    out.println(json(opened, record).toPrettyString());
+                    out().println(json(opened, record).toPrettyString());
                 } else {
-                    print(opened, record, records.topics().prefix(), out);
+                    print(opened, record, records.topics().prefix());
                 }
             }
-            out.flush();
             return 0;
         }
     }
 
     private static Optional<SpecificRecord> decoded(RunRecords records, Opened opened) {
         Schema schema = RunSchemas.byTopic(records.topics()).get(opened.letter().sourceTopic());
-        if (schema == null || opened.record().value() == null) {
+        if (schema == null) {
             return Optional.empty();
         }
         Class<?> type = SpecificData.get().getClass(schema);
-        try {
-            return Optional.ofNullable(AvroSerde.of(type.asSubclass(SpecificRecord.class), records.registry())
-                    .deserializer()
-                    .deserialize(opened.letter().sourceTopic(), opened.record().value()));
-        } catch (MalformedRecordException e) {
-            return Optional.empty();
-        }
+        return TopicScan.readable(
+                        AvroSerde.of(type.asSubclass(SpecificRecord.class), records.registry())
+                                .deserializer(),
+                        opened.record())
+                .map(SpecificRecord.class::cast);
     }
 
-    private static void print(Opened opened, Optional<SpecificRecord> record, String prefix, PrintWriter out) {
+    private void print(Opened opened, Optional<SpecificRecord> record, String prefix) {
         DeadLetter letter = opened.letter();
-        out.println("letter " + letter.offset() + ", refused at " + Lines.time(letter.writtenAtMs()));
-        label(out, "reason", letter.reason() + (letter.field().isEmpty() ? "" : ", field " + letter.field()));
-        label(out, "", letter.message());
-        label(
-                out,
+        out().println("letter " + letter.offset() + ", refused at " + Lines.time(letter.writtenAtMs()));
+        labelled("reason", letter.reason() + (letter.field().isEmpty() ? "" : ", field " + letter.field()));
+        labelled("", letter.message());
+        labelled(
                 "from",
                 ListCommand.without(prefix, letter.source())
                         + (letter.sourceTimestampMs() < 0
                                 ? ""
                                 : ", written at " + Lines.time(letter.sourceTimestampMs())));
-        label(
-                out,
+        labelled(
                 "run",
                 (letter.runId().isEmpty() ? "not known" : letter.runId())
                         + (letter.epoch() < 0 ? "" : ", epoch " + letter.epoch()));
-        label(out, "rollout", letter.rolloutId().isEmpty() ? "not known" : letter.rolloutId());
+        labelled("rollout", letter.rolloutId().isEmpty() ? "not known" : letter.rolloutId());
         if (opened.newOffset() >= 0) {
-            label(
-                    out,
+            labelled(
                     "redriven",
                     "as " + ListCommand.without(prefix, letter.sourceTopic()) + "-" + letter.sourcePartition() + "@"
                             + opened.newOffset());
         }
-        label(
-                out,
+        labelled(
                 "key",
                 opened.record().key() == null ? "none" : text(opened.record().key()));
         for (Header header : opened.record().headers()) {
             if (!header.key().startsWith("millrace.error.")) {
-                label(out, "header", header.key() + ": " + (header.value() == null ? "none" : text(header.value())));
+                labelled("header", header.key() + ": " + (header.value() == null ? "none" : text(header.value())));
             }
         }
         if (record.isPresent()) {
-            out.println(RecordJson.of(record.get()).toPrettyString());
+            out().println(RecordJson.of(record.get()).toPrettyString());
         } else if (opened.record().value() == null) {
-            label(out, "value", "none");
+            labelled("value", "none");
         } else {
-            label(
-                    out,
+            labelled(
                     "value",
                     opened.record().value().length + " bytes that are no record of that topic"
                             + (opened.record().value().length > MOST_HEX_BYTES
                                     ? ", the first " + MOST_HEX_BYTES + ":"
                                     : ":"));
-            hex(opened.record().value(), out);
+            hex(opened.record().value());
         }
-    }
-
-    private static void label(PrintWriter out, String label, String text) {
-        Lines.labelled(label, text).forEach(out::println);
     }
 
     private static String text(byte[] bytes) {
@@ -154,7 +135,7 @@ final class ShowCommand implements Callable<Integer> {
                 : HexFormat.of().formatHex(bytes);
     }
 
-    private static void hex(byte[] bytes, PrintWriter out) {
+    private void hex(byte[] bytes) {
         HexFormat spaced = HexFormat.ofDelimiter(" ");
         for (int at = 0; at < Math.min(bytes.length, MOST_HEX_BYTES); at += HEX_BYTES_A_LINE) {
             int end = Math.min(bytes.length, at + HEX_BYTES_A_LINE);
@@ -162,7 +143,7 @@ final class ShowCommand implements Callable<Integer> {
             for (int i = at; i < end; i++) {
                 readable.append(bytes[i] >= ' ' && bytes[i] < 127 ? (char) bytes[i] : '.');
             }
-            out.println(String.format("  %06x  %-47s  %s", at, spaced.formatHex(bytes, at, end), readable));
+            out().println(String.format("  %06x  %-47s  %s", at, spaced.formatHex(bytes, at, end), readable));
         }
     }
 

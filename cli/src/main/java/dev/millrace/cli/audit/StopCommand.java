@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.RoleRights;
@@ -16,18 +17,14 @@ import dev.millrace.runtime.pipeline.RunLookup;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.view.follow.RunSource;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace stop}: stops a run's processes in order and waits for them. */
 @Command(
@@ -45,7 +42,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 it has stopped; 5 there is nothing to stop; 1 a failure, or a process is left; 2 a mistake in the",
             "command line."
         })
-public final class StopCommand implements Callable<Integer> {
+public final class StopCommand extends ScreenCommand {
     /** Time after the roles' end: for the summary, and until the newest record is old enough. */
     private static final Duration BEYOND_ROLES = Duration.ofSeconds(60);
 
@@ -54,9 +51,6 @@ public final class StopCommand implements Callable<Integer> {
 
     @Mixin
     private RunOptions run;
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() throws InterruptedException {
@@ -70,7 +64,7 @@ public final class StopCommand implements Callable<Integer> {
         ProcessHandle process = RunDirectory.stop(folder)
                 .orElseThrow(() -> new NotFoundException(
                         "no process trains in " + folder + "; 'millrace runs' lists the runs and their state"));
-        say("process " + process.pid() + ", which trains in " + folder + ", was asked to stop");
+        paragraph("process " + process.pid() + ", which trains in " + folder + ", was asked to stop");
         if (!await(limit, LOOK_MS, () -> !process.isAlive() && !RunDirectory.isRunning(folder))) {
             throw new RefusedRequestException("process " + process.pid() + " still runs after " + limit.toSeconds()
                     + " s; repeat the command to keep waiting without a second signal, or see "
@@ -81,11 +75,11 @@ public final class StopCommand implements Callable<Integer> {
                 .map(StopCommand::parsed)
                 .orElseThrow(() -> new RefusedRequestException("process " + process.pid()
                         + " has ended without a summary; " + RunDirectory.log(folder) + " says what failed"));
-        say("run " + summary.path("run_id").asText() + " stopped after "
+        paragraph("run " + summary.path("run_id").asText() + " stopped after "
                 + Lines.duration(Duration.ofNanos(System.nanoTime() - began).toMillis()) + " at version "
                 + summary.path("policy_version").asLong() + ", because "
                 + summary.path("stopped_because").asText());
-        say(run.goesOn());
+        paragraph(run.goesOn());
         return 0;
     }
 
@@ -113,21 +107,22 @@ public final class StopCommand implements Callable<Integer> {
             cluster.stop(topics);
             String name = found.claim().map(claim -> claim.run().runId()).orElse(topics.prefix());
             if (found.signs().isEmpty()) {
-                say("no role of run " + name + " was seen; the request is on " + topics.run()
+                paragraph("no role of run " + name + " was seen; the request is on " + topics.run()
                         + " for a learner, admission or evaluator that waits");
                 return 0;
             }
-            say("the roles of run " + name + " were asked to stop; seen were: " + String.join("; ", found.signs()));
+            paragraph(
+                    "the roles of run " + name + " were asked to stop; seen were: " + String.join("; ", found.signs()));
             if (!await(
                     limit, LOOK_AT_CLUSTER_MS, () -> cluster.at(topics).signs().isEmpty())) {
                 List<String> signs = cluster.at(topics).signs();
                 throw new RefusedRequestException("after " + limit.toSeconds() + " s run " + name + " is still alive: "
                         + String.join("; ", signs) + "; stop it on its own machine");
             }
-            say("no role of run " + name
+            paragraph("no role of run " + name
                     + " is seen any more: no group has members, no transaction is open, no record is younger than "
                     + ClusterRuns.RECENT_SECONDS + " s");
-            say(run.goesOn());
+            paragraph(run.goesOn());
             return 0;
         }
     }
@@ -141,11 +136,5 @@ public final class StopCommand implements Callable<Integer> {
             TimeUnit.MILLISECONDS.sleep(periodMs);
         }
         return true;
-    }
-
-    private void say(String text) {
-        PrintWriter out = spec.commandLine().getOut();
-        Lines.wrapped("", text).forEach(out::println);
-        out.flush();
     }
 }

@@ -3,6 +3,7 @@ package dev.millrace.cli.audit;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.log.run.ClusterRuns;
 import dev.millrace.log.run.ClusterRuns.ClusterRun;
 import dev.millrace.log.run.ClusterRuns.RunTopic;
@@ -19,14 +20,12 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.pipeline.RunLookup;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.function.BiFunction;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.config.TopicConfig;
@@ -34,10 +33,8 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace topics}: the topics of a run on a cluster. */
 @Command(
@@ -57,25 +54,22 @@ import picocli.CommandLine.Spec;
             "millrace topics create --bootstrap-servers kafka:9092 --run my-run --dry-run",
             "millrace topics check --bootstrap-servers kafka:9092 --run my-run"
         })
-public final class TopicsCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
-
+public final class TopicsCommand extends ScreenCommand {
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "list, create, describe or check is missing");
+    public Integer call() {
+        throw mistake("list, create, describe or check is missing");
     }
 
-    /** Base of the commands: the run, and the output of its topics. */
-    static final class TopicOptions {
+    /** A command on the topics of a run. */
+    abstract static class TopicCommand extends ScreenCommand {
         @Mixin
         private RunOptions run;
 
         @Option(names = "--json", description = "Print JSON.")
-        private boolean json;
+        boolean json;
 
         /** Acts on the run of the named topics, which need not exist. */
-        int on(BiFunction<ClusterRuns, ClusterRun, Integer> work) {
+        final int on(BiFunction<ClusterRuns, ClusterRun, Integer> work) {
             MillraceConfig whereabouts = run.whereabouts();
             if (whereabouts.run().embedded()) {
                 throw new ConfigException("the run in " + run.folder()
@@ -90,7 +84,7 @@ public final class TopicsCommand implements Runnable {
         }
 
         /** The recorded configuration of the run; without a record, that of the options. */
-        private MillraceConfig config(ClusterRun found) {
+        final MillraceConfig config(ClusterRun found) {
             Optional<RecordedConfiguration> recorded = found.claim().flatMap(RunLookup::configuration);
             MillraceConfig config = run.over(
                             recorded.map(RecordedConfiguration::tree).orElseGet(ConfigTree::empty))
@@ -99,13 +93,13 @@ public final class TopicsCommand implements Runnable {
             return config;
         }
 
-        private static List<TopicSettings> expected(MillraceConfig config, ClusterRun found) {
+        static List<TopicSettings> expected(MillraceConfig config, ClusterRun found) {
             return config.topicSettings(
                     found.claim().map(claim -> claim.run().epoch()).orElse(0));
         }
 
         /** Acts on the topics of the run's configuration. */
-        int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
+        final int onExpected(BiFunction<TopicAdministration, List<TopicSettings>, Integer> work) {
             run.needs(RoleRights.TOPICS);
             return on((cluster, found) -> {
                 MillraceConfig config = config(found);
@@ -158,24 +152,16 @@ public final class TopicsCommand implements Runnable {
                 "",
                 "Exit codes: 0 they are listed; 5 there are none; 1 a failure; 2 a mistake in the command line."
             })
-    static final class ListTopics implements Callable<Integer> {
-        @Mixin
-        private TopicOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
+    static final class ListTopics extends TopicCommand {
         @Override
         public Integer call() {
-            return options.on((cluster, found) -> {
+            return on((cluster, found) -> {
                 List<RunTopic> topics = there(cluster, found);
-                PrintWriter out = spec.commandLine().getOut();
-                if (options.json) {
-                    out.println(json(topics).toPrettyString());
+                if (json) {
+                    out().println(json(topics).toPrettyString());
                 } else {
-                    TableText.lines(table(topics)).forEach(out::println);
+                    TableText.lines(table(topics)).forEach(out()::println);
                 }
-                out.flush();
                 return 0;
             });
         }
@@ -218,22 +204,16 @@ public final class TopicsCommand implements Runnable {
                 "",
                 "Exit codes: 0 they are described; 5 there are none; 1 a failure; 2 a mistake in the command line."
             })
-    static final class DescribeTopics implements Callable<Integer> {
+    static final class DescribeTopics extends TopicCommand {
         @Parameters(
                 paramLabel = "TOPIC",
                 arity = "0..*",
                 description = "Topics, with or without the run's prefix; all if none is given.")
         private List<String> names = new ArrayList<>();
 
-        @Mixin
-        private TopicOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() {
-            return options.on((cluster, found) -> {
+            return on((cluster, found) -> {
                 String prefix = found.topics().prefix();
                 List<RunTopic> topics = there(cluster, found);
                 Set<String> wanted = names.stream()
@@ -246,26 +226,23 @@ public final class TopicsCommand implements Runnable {
                 List<RunTopic> chosen = topics.stream()
                         .filter(topic -> wanted.isEmpty() || wanted.contains(topic.name()))
                         .toList();
-                PrintWriter out = spec.commandLine().getOut();
-                if (options.json) {
-                    out.println(json(chosen).toPrettyString());
+                if (json) {
+                    out().println(json(chosen).toPrettyString());
                 } else {
-                    chosen.forEach(topic -> print(topic, out));
+                    chosen.forEach(topic -> print(topic));
                 }
-                out.flush();
                 return 0;
             });
         }
 
-        private static void print(RunTopic topic, PrintWriter out) {
+        private void print(RunTopic topic) {
             Long bytes = known(topic);
-            out.println(topic.name());
-            Lines.wrapped(
-                            "  ",
-                            topic.partitions() + " partitions, " + topic.replicas() + " replicas, " + topic.inSync()
-                                    + " in sync" + (bytes == null ? "" : ", " + bytes + " bytes"))
-                    .forEach(out::println);
-            topic.settings().forEach((key, value) -> out.println("  " + key + "=" + value));
+            out().println(topic.name());
+            paragraph(
+                    "  ",
+                    topic.partitions() + " partitions, " + topic.replicas() + " replicas, " + topic.inSync()
+                            + " in sync" + (bytes == null ? "" : ", " + bytes + " bytes"));
+            topic.settings().forEach((key, value) -> out().println("  " + key + "=" + value));
         }
     }
 
@@ -285,10 +262,7 @@ public final class TopicsCommand implements Runnable {
                 "Exit codes: 0 all are there, or are listed; 1 a failure, or one has settings that contradict; 2 a mistake in",
                 "the command line."
             })
-    static final class CreateTopics implements Callable<Integer> {
-        @Mixin
-        private TopicOptions options;
-
+    static final class CreateTopics extends TopicCommand {
         @Option(names = "--dry-run", description = "Print what would be created, and create nothing.")
         private boolean dryRun;
 
@@ -299,26 +273,21 @@ public final class TopicsCommand implements Runnable {
                         "Print all of them as KafkaTopics for the Kafka resource of this name, and create nothing.")
         private String strimzi;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() {
-            if (strimzi != null && (dryRun || options.json)) {
+            if (strimzi != null && (dryRun || json)) {
                 throw new ConfigException("--strimzi prints YAML and creates nothing; leave out "
                         + (dryRun ? "--dry-run" : "--json") + ", or --strimzi");
             }
             if (strimzi != null) {
-                return options.on((cluster, found) -> {
-                    MillraceConfig config = options.config(found);
-                    PrintWriter out = spec.commandLine().getOut();
-                    TopicOptions.expected(config, found)
-                            .forEach(topic -> print(topic, config.topics().replicationFactor(), out));
-                    out.flush();
+                return on((cluster, found) -> {
+                    MillraceConfig config = config(found);
+                    expected(config, found)
+                            .forEach(topic -> print(topic, config.topics().replicationFactor()));
                     return 0;
                 });
             }
-            return options.onExpected((administration, expected) -> {
+            return onExpected((administration, expected) -> {
                 Set<String> there = administration.existing(
                         expected.stream().map(TopicSettings::name).toList());
                 List<TopicSettings> missing = expected.stream()
@@ -327,38 +296,36 @@ public final class TopicsCommand implements Runnable {
                 if (!dryRun) {
                     administration.prepare(expected);
                 }
-                PrintWriter out = spec.commandLine().getOut();
-                print(missing, there.size(), out);
-                out.flush();
+                print(missing, there.size());
                 return 0;
             });
         }
 
         /** Kubernetes' names have no underscores and no capitals: the topic's own is in the spec. */
-        private void print(TopicSettings topic, int replicas, PrintWriter out) {
-            out.println("---");
-            out.println("apiVersion: kafka.strimzi.io/v1");
-            out.println("kind: KafkaTopic");
-            out.println("metadata:");
-            out.println("  name: "
+        private void print(TopicSettings topic, int replicas) {
+            out().println("---");
+            out().println("apiVersion: kafka.strimzi.io/v1");
+            out().println("kind: KafkaTopic");
+            out().println("metadata:");
+            out().println("  name: "
                     + topic.name()
                             .toLowerCase(Locale.ROOT)
                             .replaceAll("[^a-z0-9.-]", "-")
                             .replaceAll("^-+|-+$", ""));
-            out.println("  labels:");
-            out.println("    strimzi.io/cluster: " + strimzi);
-            out.println("spec:");
-            out.println("  topicName: \"" + topic.name() + "\"");
-            out.println("  partitions: " + topic.partitions());
+            out().println("  labels:");
+            out().println("    strimzi.io/cluster: " + strimzi);
+            out().println("spec:");
+            out().println("  topicName: \"" + topic.name() + "\"");
+            out().println("  partitions: " + topic.partitions());
             if (replicas != -1) {
-                out.println("  replicas: " + replicas);
+                out().println("  replicas: " + replicas);
             }
-            out.println("  config:");
-            topic.configuration().forEach((key, value) -> out.println("    " + key + ": \"" + value + "\""));
+            out().println("  config:");
+            topic.configuration().forEach((key, value) -> out().println("    " + key + ": \"" + value + "\""));
         }
 
-        private void print(List<TopicSettings> missing, int there, PrintWriter out) {
-            if (options.json) {
+        private void print(List<TopicSettings> missing, int there) {
+            if (json) {
                 ObjectNode json = new ObjectMapper()
                         .createObjectNode()
                         .put("dry_run", dryRun)
@@ -371,21 +338,18 @@ public final class TopicsCommand implements Runnable {
                             .putObject("settings");
                     topic.configuration().forEach(settings::put);
                 }
-                out.println(json.toPrettyString());
+                out().println(json.toPrettyString());
                 return;
             }
             for (TopicSettings topic : missing) {
-                Lines.wrapped(
-                                "",
-                                (dryRun ? "would create " : "created ") + topic.name() + " with " + topic.partitions()
-                                        + " partitions, "
-                                        + topic.configuration().entrySet().stream()
-                                                .map(Object::toString)
-                                                .collect(Collectors.joining(" ")))
-                        .forEach(out::println);
+                paragraph((dryRun ? "would create " : "created ") + topic.name() + " with " + topic.partitions()
+                        + " partitions, "
+                        + topic.configuration().entrySet().stream()
+                                .map(Object::toString)
+                                .collect(Collectors.joining(" ")));
             }
-            out.println(
-                    there + " topics were there, " + missing.size() + (dryRun ? " would be created" : " were created"));
+            out().println(there + " topics were there, " + missing.size()
+                    + (dryRun ? " would be created" : " were created"));
         }
     }
 
@@ -401,34 +365,26 @@ public final class TopicsCommand implements Runnable {
                 "",
                 "Exit codes: 0 all are as expected; 4 one differs or is missing; 1 a failure; 2 a mistake in the command line."
             })
-    static final class CheckTopics implements Callable<Integer> {
+    static final class CheckTopics extends TopicCommand {
         /** Exit status if a topic differs from the run's expectation. */
         private static final int DIFFERS = 4;
 
-        @Mixin
-        private TopicOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() {
-            return options.onExpected((administration, expected) -> {
+            return onExpected((administration, expected) -> {
                 List<TopicDifference> differences = administration.differences(expected);
-                PrintWriter out = spec.commandLine().getOut();
-                if (options.json) {
-                    print(expected.size(), differences, out);
+                if (json) {
+                    print(expected.size(), differences);
                 } else if (differences.isEmpty()) {
-                    out.println(expected.size() + " topics are as the run expects them.");
+                    out().println(expected.size() + " topics are as the run expects them.");
                 } else {
-                    differences.forEach(difference -> out.println(difference.sentence()));
+                    differences.forEach(difference -> out().println(difference.sentence()));
                 }
-                out.flush();
                 return differences.isEmpty() ? 0 : DIFFERS;
             });
         }
 
-        private static void print(int topics, List<TopicDifference> differences, PrintWriter out) {
+        private void print(int topics, List<TopicDifference> differences) {
             ObjectNode json = new ObjectMapper().createObjectNode().put("topics", topics);
             ArrayNode array = json.putArray("differences");
             differences.forEach(difference -> array.addObject()
@@ -437,7 +393,7 @@ public final class TopicsCommand implements Runnable {
                     .put("found", difference.found())
                     .put("expected", difference.expected())
                     .put("sentence", difference.sentence()));
-            out.println(json.toPrettyString());
+            out().println(json.toPrettyString());
         }
     }
 }

@@ -10,6 +10,7 @@ import dev.millrace.audit.trace.RolloutEvents;
 import dev.millrace.audit.trace.RolloutEvents.RolloutEvent;
 import dev.millrace.audit.trace.RolloutStatus;
 import dev.millrace.audit.trace.Tracer;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.report.Column;
 import dev.millrace.report.Lines;
@@ -20,22 +21,17 @@ import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.Rollout;
 import dev.millrace.schemas.VersionSpan;
-import java.io.PrintWriter;
-import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.TreeSet;
-import java.util.concurrent.Callable;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace trace}: follows one rollout from prompt to version, or lists the rollouts of a group. */
 @Command(
@@ -51,8 +47,8 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 it exists; 5 it does not; 1 a failure; 2 a mistake in the command line."
         })
-public final class TraceCommand implements Callable<Integer> {
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
+public final class TraceCommand extends ScreenCommand {
+
     private static final Pattern SAMPLE = Pattern.compile("(.+)/(\\d{1,9})");
 
     @Mixin
@@ -70,9 +66,6 @@ public final class TraceCommand implements Callable<Integer> {
 
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
-
-    @Spec
-    private CommandSpec spec;
 
     /** A rollout; a group if {@code rolloutId} is empty. */
     private record Named(String groupId, String rolloutId) {
@@ -101,7 +94,6 @@ public final class TraceCommand implements Callable<Integer> {
 
     @Override
     public Integer call() {
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = which.read()) {
             boolean isDated = true;
             if (audited.records() instanceof ArchivedRun archive
@@ -112,7 +104,7 @@ public final class TraceCommand implements Callable<Integer> {
                 isDated = false; // its records have ages instead of times
             }
             long begun = System.nanoTime();
-            Tracer tracer = new Tracer(audited.records(), PATIENCE);
+            Tracer tracer = new Tracer(audited.records(), RunOptions.PATIENCE);
             Named named = Named.by(id);
             GroupTrace trace = tracer.trace(named.groupId(), named.rolloutId(), whole);
             if (trace.isEmpty() && audited.config().run().recorded()) {
@@ -129,34 +121,32 @@ public final class TraceCommand implements Callable<Integer> {
             String prefix = audited.records().topics().prefix();
             int epoch = audited.records().run().epoch();
             Optional<Tokenizer> tokenizer = RunTokenizer.ofText(
-                    audited.config(),
-                    audited.log(),
-                    why -> spec.commandLine().getErr().println("without its text: " + why));
+                    audited.config(), audited.log(), why -> err().println("without its text: " + why));
             if (trace.isEmpty()) {
                 throw new NotFoundException(hint(tracer, trace, one) + " (" + cost + ")");
             }
             if (json) {
-                out.println(
-                        one
-                                ? json(trace, prefix, epoch, tokenizer).toPrettyString()
-                                : groupJson(trace, prefix, epoch, tokenizer).toPrettyString());
+                out().println(
+                                one
+                                        ? json(trace, prefix, epoch, tokenizer).toPrettyString()
+                                        : groupJson(trace, prefix, epoch, tokenizer)
+                                                .toPrettyString());
             } else {
-                out.println(audited.title());
-                out.println();
+                out().println(audited.title());
+                out().println();
                 if (one) {
-                    out.println("rollout " + named.rolloutId() + " — " + RolloutStatus.of(trace, prefix, epoch));
-                    printEvents(new RolloutEvents(trace, prefix, tokenizer).inOrder(), isDated, out);
+                    out().println("rollout " + named.rolloutId() + " — " + RolloutStatus.of(trace, prefix, epoch));
+                    printEvents(new RolloutEvents(trace, prefix, tokenizer).inOrder(), isDated);
                 } else {
-                    printGroup(trace, prefix, epoch, out);
+                    printGroup(trace, prefix, epoch);
                 }
                 if (!trace.copies().isEmpty()) {
-                    out.println();
-                    Lines.labelled("copies", copies(trace, prefix)).forEach(out::println);
+                    out().println();
+                    labelled("copies", copies(trace, prefix));
                 }
-                out.println();
-                out.println(cost);
+                out().println();
+                out().println(cost);
             }
-            out.flush();
             return 0;
         }
     }
@@ -201,31 +191,31 @@ public final class TraceCommand implements Callable<Integer> {
                 : ", on the log: " + samples.stream().map(String::valueOf).collect(Collectors.joining(", "));
     }
 
-    private static void printEvents(List<RolloutEvent> events, boolean isDated, PrintWriter out) {
+    private void printEvents(List<RolloutEvent> events, boolean isDated) {
         for (int i = 0; i < events.size(); i++) {
             RolloutEvent event = events.get(i);
             long delayMs = i == 0 ? 0 : event.timeMs() - events.get(i - 1).timeMs();
             String delay = i == 0 ? "" : "+" + Lines.duration(delayMs);
-            out.println();
-            out.println(
-                    isDated
-                            ? String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what())
-                            : event.what() + (delayMs == 0 ? "" : ", " + delay));
-            event.details().forEach(detail -> Lines.wrapped("    ", detail).forEach(out::println));
-            out.println("    " + event.place());
+            out().println();
+            out().println(
+                            isDated
+                                    ? String.format("%s %14s  %s", Lines.time(event.timeMs()), delay, event.what())
+                                    : event.what() + (delayMs == 0 ? "" : ", " + delay));
+            event.details().forEach(detail -> paragraph("    ", detail));
+            out().println("    " + event.place());
         }
     }
 
-    private static void printGroup(GroupTrace trace, String prefix, int epoch, PrintWriter out) {
-        out.println("group " + trace.groupId()
+    private void printGroup(GroupTrace trace, String prefix, int epoch) {
+        out().println("group " + trace.groupId()
                 + trace.prompt()
                         .map(found ->
                                 ", released at " + Lines.time(found.value().getReleasedAtMs()) + " for "
                                         + found.value().getSamples() + " samples")
                         .orElse(""));
-        out.println();
+        out().println();
         TableText.lines(Table.of("", columns(trace, prefix, epoch), rolloutIds(trace)))
-                .forEach(out::println);
+                .forEach(out()::println);
         List<Found<Rollout>> found = trace.inputs().rollouts();
         trace.prompt().ifPresent(prompt -> {
             long missing = prompt.value().getSamples()
@@ -234,7 +224,7 @@ public final class TraceCommand implements Callable<Integer> {
                             .distinct()
                             .count();
             if (missing > 0) {
-                out.println(missing + " of its samples are not on the log");
+                out().println(missing + " of its samples are not on the log");
             }
         });
     }

@@ -6,6 +6,7 @@ import dev.millrace.runtime.config.ConfigLayers;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
@@ -76,15 +77,18 @@ public final class ConfigOptions {
             layers.set("admission.sampling.seed=" + seed);
         }
         settings.forEach(layers::set);
-        if (bootstrapServers != null) {
-            layers.set("run.bootstrap_servers", bootstrapServers);
-        }
-        if (device != null) {
-            layers.set("run.device", device);
-        }
+        set(layers, "run.bootstrap_servers", bootstrapServers);
+        set(layers, "run.device", device);
         if (metricsPort != null) {
             layers.set("metrics.port=" + metricsPort);
         }
         return layers;
+    }
+
+    /** Sets a key by an option, if it is given. */
+    public static void set(ConfigLayers layers, String key, @Nullable Object given) {
+        if (given != null) {
+            layers.set(key, given.toString());
+        }
     }
 }

@@ -9,35 +9,28 @@ import dev.millrace.api.catalogue.LoadedPlugin;
 import dev.millrace.api.catalogue.LoadedPlugin.Origin;
 import dev.millrace.api.plugin.Kind;
 import dev.millrace.api.plugin.PluginApi;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.runtime.config.ConfigBinder;
-import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace plugins}: lists extension points, their kinds and origins. */
 @Command(
         name = "plugins",
         description = "Lists every extension point with its kinds, built in and from plug-ins.",
         footer = {"", "millrace plugins --plugin-path our-plugin.jar"})
-public final class PluginsCommand implements Callable<Integer> {
+public final class PluginsCommand extends ScreenCommand {
     @Option(names = "--json", description = "Print JSON: extension points, kinds with their settings, plug-ins.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
-        PrintWriter out = spec.commandLine().getOut();
         Catalogue catalogue = Catalogue.current();
-        out.print(json ? json(catalogue).toPrettyString() + "\n" : text(catalogue));
-        out.flush();
+        out().print(json ? json(catalogue).toPrettyString() + "\n" : text(catalogue));
+        out().flush();
         return 0;
     }
 

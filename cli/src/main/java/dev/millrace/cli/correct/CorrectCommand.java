@@ -6,6 +6,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.util.MinimalPrettyPrinter;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -28,14 +29,10 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalLong;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace correct}: importance weights, rejection and diagnostics for a file of sequences. */
 @Command(
@@ -57,7 +54,7 @@ import picocli.CommandLine.Spec;
             "A bad line is reported with its number and left out; the rest is corrected.",
             "Exit codes: 0 every line was corrected; 1 some were not, or none could be; 2 a mistake in the options."
         })
-public final class CorrectCommand implements Callable<Integer> {
+public final class CorrectCommand extends ScreenCommand {
     private static final int ALL_CORRECTED = 0;
     /** Exit status if lines were skipped. */
     private static final int SOME_LEFT_OUT = 1;
@@ -120,9 +117,6 @@ public final class CorrectCommand implements Callable<Integer> {
             description = "Where the metrics go, as JSON; they are printed too.")
     private @Nullable Path metricsFile;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         requireDifferentFiles();
@@ -131,18 +125,16 @@ public final class CorrectCommand implements Callable<Integer> {
 
     private int stages(String named) {
         if (ratio != null) {
-            throw new ParameterException(
-                    spec.commandLine(),
+            throw mistake(
                     "--ratio belongs to --preset; what an algorithm's weights compare follows from its objective");
         }
         AlgorithmCorrection correction = AlgorithmCorrection.of(named, parameters);
         AlgorithmCorrection.Corrected corrected;
-        PrintWriter err = spec.commandLine().getErr();
         try {
             corrected = correction.correct(
                     in,
                     version == null ? OptionalLong.empty() : OptionalLong.of(version),
-                    (number, problem) -> err.println(in + ":" + number + ": " + problem));
+                    (number, problem) -> err().println(in + ":" + number + ": " + problem));
         } catch (IOException e) {
             throw new RefusedRequestException("cannot read " + in + ": " + reason(e), e);
         }
@@ -152,14 +144,13 @@ public final class CorrectCommand implements Callable<Integer> {
             throw new RefusedRequestException("cannot write " + out + ": " + reason(e), e);
         }
         writeMetrics(corrected.metrics());
-        correction.report(corrected, spec.commandLine().getOut()::println);
+        correction.report(corrected, out()::println);
         return corrected.badLines() == 0 ? ALL_CORRECTED : SOME_LEFT_OUT;
     }
 
     private int preset(String preset) {
         if (version != null) {
-            throw new ParameterException(
-                    spec.commandLine(), "--version belongs to --algorithm; a preset looks at no versions");
+            throw mistake("--version belongs to --algorithm; a preset looks at no versions");
         }
         RolloutCorrectionConfig config = config(preset);
         RatioKind kind = ratio != null ? ratio : defaultRatio(config);
@@ -188,12 +179,10 @@ public final class CorrectCommand implements Callable<Integer> {
 
     private void requireDifferent(String option, Path file, String other, Path otherFile) {
         try {
-            if (SameFile.is(file, otherFile)) {
-                throw new ParameterException(
-                        spec.commandLine(),
-                        option + " " + file + " and " + other + " " + otherFile
-                                + " are one file, and writing would replace what is there; give " + other
-                                + " another name");
+            if (isSame(file, otherFile)) {
+                throw mistake(option + " " + file + " and " + other + " " + otherFile
+                        + " are one file, and writing would replace what is there; give " + other
+                        + " another name");
             }
         } catch (IOException e) {
             throw new RefusedRequestException(
@@ -205,7 +194,7 @@ public final class CorrectCommand implements Callable<Integer> {
         try {
             return Preset.labelled(preset).settings(parameters).resolve();
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), e.getMessage(), e);
+            throw mistake(String.valueOf(e.getMessage()), e);
         }
     }
 
@@ -214,9 +203,8 @@ public final class CorrectCommand implements Callable<Integer> {
     }
 
     private SequenceFile read(RatioKind kind) {
-        PrintWriter err = spec.commandLine().getErr();
         try {
-            return SequenceFile.read(in, kind, (number, problem) -> err.println(in + ":" + number + ": " + problem));
+            return SequenceFile.read(in, kind, (number, problem) -> err().println(in + ":" + number + ": " + problem));
         } catch (IOException e) {
             throw new RefusedRequestException("cannot read " + in + ": " + reason(e), e);
         }
@@ -248,7 +236,7 @@ public final class CorrectCommand implements Callable<Integer> {
     }
 
     private void report(SequenceFile file, TokenBatch batch, RolloutCorrectionResult result, RatioKind kind) {
-        PrintWriter to = spec.commandLine().getOut();
+        PrintWriter to = out();
         result.metrics().forEach((name, value) -> to.println(String.format(Locale.ROOT, "%-56s %.9g", name, value)));
         List<String> left = result.metrics().entrySet().stream()
                 .filter(metric -> !Double.isFinite(metric.getValue()))
@@ -332,25 +320,20 @@ public final class CorrectCommand implements Callable<Integer> {
         }
     }
 
-    /** True if both paths lead to one file. */
-    static final class SameFile {
-        private SameFile() {}
+    /**
+     * True if both paths are the same file, through links too. A missing file is compared by its parent folder.
+     */
+    private static boolean isSame(Path one, Path other) throws IOException {
+        return Files.exists(one) && Files.exists(other)
+                ? Files.isSameFile(one, other)
+                : place(one).equals(place(other));
+    }
 
-        /**
-         * True if both paths are the same file, through links too. A missing file is compared by its parent folder.
-         */
-        static boolean is(Path one, Path other) throws IOException {
-            return Files.exists(one) && Files.exists(other)
-                    ? Files.isSameFile(one, other)
-                    : place(one).equals(place(other));
-        }
-
-        private static Path place(Path path) throws IOException {
-            Path absolute = path.toAbsolutePath().normalize();
-            Path folder = absolute.getParent();
-            return folder != null && Files.isDirectory(folder)
-                    ? folder.toRealPath().resolve(absolute.getFileName())
-                    : absolute;
-        }
+    private static Path place(Path path) throws IOException {
+        Path absolute = path.toAbsolutePath().normalize();
+        Path folder = absolute.getParent();
+        return folder != null && Files.isDirectory(folder)
+                ? folder.toRealPath().resolve(absolute.getFileName())
+                : absolute;
     }
 }

@@ -114,7 +114,6 @@ public final class ImportedRecords {
             Optional<RecordedElsewhere> read = records.read(files);
             if (records.badLines() > 0) {
                 err.println(records.badLines() + " lines or rows are bad, and no archive was made; fix or remove them");
-                err.flush();
                 return REFUSED;
             }
             if (read.isEmpty()) {
@@ -123,14 +122,13 @@ public final class ImportedRecords {
                                 + files.stream().map(Path::toString).collect(Collectors.joining(", ")));
             }
             RecordedElsewhere steps = read.get();
-            RecordsText.lines(steps, run.runId(), named).forEach(out::println);
+            lines(steps, run.runId(), named).forEach(out::println);
             if (keeps) {
                 archive.finish(origin(steps), configuration());
                 out.println();
                 out.println("millrace doctor --archive " + folder);
                 out.println("millrace replay --archive " + folder + " --corrections m2po --corrections token_tis");
             }
-            out.flush();
             return MADE;
         } catch (IOException e) {
             throw new RefusedRequestException("cannot read the records: " + e.getMessage(), e);
@@ -182,60 +180,54 @@ public final class ImportedRecords {
                 + " it has no weights; retrain with the correction in the original system";
     }
 
-    /** Prints the result of an import. */
-    static final class RecordsText {
-        private RecordsText() {}
-
-        /** @param algorithm its name, for the line about advantages */
-        static List<String> lines(RecordedElsewhere steps, String run, String algorithm) {
-            List<String> all = new ArrayList<>();
+    /** @param algorithm its name, for the line about advantages */
+    private static List<String> lines(RecordedElsewhere steps, String run, String algorithm) {
+        List<String> all = new ArrayList<>();
+        all.addAll(Lines.wrapped(
+                "",
+                say(
+                        "run %s: %,d steps, %,d sequences, %,d response tokens (%,d trained), at most %,d versions old",
+                        run,
+                        steps.steps(),
+                        steps.sequences(),
+                        steps.tokens(),
+                        steps.trainedTokens(),
+                        steps.stalest())));
+        Set<StageInput> missing = steps.missing();
+        if (missing.contains(StageInput.VERSIONS)) {
+            all.addAll(Lines.wrapped(
+                    "",
+                    "some lines have no sampling version and count as sampled at step start: these records tell"
+                            + " nothing about staleness"));
+        }
+        if (steps.advantagesCompared() > 0) {
             all.addAll(Lines.wrapped(
                     "",
                     say(
-                            "run %s: %,d steps, %,d sequences, %,d response tokens (%,d trained), at most %,d versions old",
-                            run,
-                            steps.steps(),
-                            steps.sequences(),
-                            steps.tokens(),
-                            steps.trainedTokens(),
-                            steps.stalest())));
-            Set<StageInput> missing = steps.missing();
-            if (missing.contains(StageInput.VERSIONS)) {
-                all.addAll(Lines.wrapped(
-                        "",
-                        "some lines have no sampling version and count as sampled at step start: these records tell"
-                                + " nothing about staleness"));
-            }
-            if (steps.advantagesCompared() > 0) {
-                all.addAll(Lines.wrapped(
-                        "",
-                        say(
-                                "the advantages of %,d of %,d sequences are those that %s makes; the largest difference is %.3g",
-                                steps.advantagesAgreed(),
-                                steps.advantagesCompared(),
-                                algorithm,
-                                steps.furthestAdvantage())));
-            }
-            all.addAll(Lines.wrapped(
-                    "",
-                    "not on every line: "
-                            + missing.stream().map(StageInput::text).collect(Collectors.joining(", "))));
-            Map<String, List<String>> byLack = new LinkedHashMap<>();
-            steps.ruledOut()
-                    .forEach((name, lacks) -> byLack.computeIfAbsent(
-                                    lacks.stream().map(StageInput::text).collect(Collectors.joining(" and ")),
-                                    unseen -> new ArrayList<>())
-                            .add(name));
-            if (byLack.isEmpty()) {
-                all.add("every named algorithm can decide about them");
-            }
-            byLack.forEach((lack, names) ->
-                    all.addAll(Lines.wrapped("  ", "without " + lack + " not: " + String.join(", ", names))));
-            return all;
+                            "the advantages of %,d of %,d sequences are those that %s makes; the largest difference is %.3g",
+                            steps.advantagesAgreed(),
+                            steps.advantagesCompared(),
+                            algorithm,
+                            steps.furthestAdvantage())));
         }
+        all.addAll(Lines.wrapped(
+                "",
+                "not on every line: " + missing.stream().map(StageInput::text).collect(Collectors.joining(", "))));
+        Map<String, List<String>> byLack = new LinkedHashMap<>();
+        steps.ruledOut()
+                .forEach((name, lacks) -> byLack.computeIfAbsent(
+                                lacks.stream().map(StageInput::text).collect(Collectors.joining(" and ")),
+                                unseen -> new ArrayList<>())
+                        .add(name));
+        if (byLack.isEmpty()) {
+            all.add("every named algorithm can decide about them");
+        }
+        byLack.forEach((lack, names) ->
+                all.addAll(Lines.wrapped("  ", "without " + lack + " not: " + String.join(", ", names))));
+        return all;
+    }
 
-        private static String say(String pattern, Object... values) {
-            return String.format(Locale.ROOT, pattern, values);
-        }
+    private static String say(String pattern, Object... values) {
+        return String.format(Locale.ROOT, pattern, values);
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.cli.measure;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.conformance.CaseResult;
 import dev.millrace.conformance.CaseResult.ResultsFile;
 import dev.millrace.conformance.ConformanceFamilies;
@@ -11,17 +12,12 @@ import dev.millrace.conformance.GoldenFile;
 import dev.millrace.conformance.MalformedCaseException;
 import dev.millrace.report.TableText;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace conformance}: computes golden cases and compares them with their answers; tests engines. */
 @Command(
@@ -34,7 +30,7 @@ import picocli.CommandLine.Spec;
             "1 a case differs from the reference; 2 a case could not be answered (unknown family or option,",
             "malformed case, defect), or a file could not be read or written."
         })
-public final class ConformanceCommand implements Callable<Integer> {
+public final class ConformanceCommand extends ScreenCommand {
     private static final int AGREES = 0;
     /** Exit status if an answer differs. */
     private static final int DIFFERS = 1;
@@ -55,9 +51,6 @@ public final class ConformanceCommand implements Callable<Integer> {
             description = "Compare with the expected answers and print the largest differences per family.")
     private boolean check;
 
-    @Spec
-    private CommandSpec spec;
-
     private final ObjectMapper json = new ObjectMapper();
     private final ConformanceFamilies families;
 
@@ -72,8 +65,7 @@ public final class ConformanceCommand implements Callable<Integer> {
     @Override
     public Integer call() {
         if (cases == null || out == null) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(), "--cases and --out are both needed, or the command engine");
+            throw mistake("--cases and --out are both needed, or the command engine");
         }
         try {
             return run(GoldenFile.under(cases, json));
@@ -120,13 +112,5 @@ public final class ConformanceCommand implements Callable<Integer> {
             }
         }
         return exit;
-    }
-
-    private PrintWriter out() {
-        return spec.commandLine().getOut();
-    }
-
-    private PrintWriter err() {
-        return spec.commandLine().getErr();
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.cli.measure;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.gateway.engine.EngineConfig;
 import dev.millrace.gateway.engine.EngineConfig.EngineDtype;
 import dev.millrace.gateway.engine.EngineConfig.EngineKind;
@@ -13,14 +14,9 @@ import dev.millrace.policy.session.Engine;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.RefusedRequestException;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace conformance engine}: whether a running vLLM or SGLang does what generators and gateways rely on. */
 @Command(
@@ -35,7 +31,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 nothing failed; 1 something did; 2 a mistake in the command line."
         })
-public final class EngineConformanceCommand implements Callable<Integer> {
+public final class EngineConformanceCommand extends ScreenCommand {
     /** Exit status if a check failed. */
     private static final int FAILED = 1;
 
@@ -102,12 +98,8 @@ public final class EngineConformanceCommand implements Callable<Integer> {
                     + "positions).")
     private int longest = 1024;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
-        PrintWriter out = spec.commandLine().getOut();
         EngineConfig config;
         try {
             config = new EngineConfig(
@@ -126,22 +118,20 @@ public final class EngineConformanceCommand implements Callable<Integer> {
                     LIMIT_MS,
                     LIMIT_MS);
         } catch (IllegalArgumentException e) {
-            throw new CommandLine.ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
+            throw mistake(String.valueOf(e.getMessage()), e);
         }
         Weights weights = weights();
         if (longest < 16 || longest > weights.shape().maxPositions()) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(),
-                    "--longest must be from 16 to " + weights.shape().maxPositions() + ", the positions of " + model
-                            + ": " + longest);
+            throw mistake("--longest must be from 16 to " + weights.shape().maxPositions() + ", the positions of "
+                    + model + ": " + longest);
         }
         int[] counts = new int[Outcome.values().length];
         boolean isSound = new EngineConformance(config, model.toString(), weights, Engine.cpu(), longest, check -> {
                     counts[check.outcome().ordinal()]++;
-                    say(out, check);
+                    say(check);
                 })
                 .run();
-        out.println(counts[Outcome.PASSED.ordinal()] + " passed, " + counts[Outcome.FAILED.ordinal()] + " failed, "
+        out().println(counts[Outcome.PASSED.ordinal()] + " passed, " + counts[Outcome.FAILED.ordinal()] + " failed, "
                 + counts[Outcome.LEFT_OUT.ordinal()] + " left out");
         return isSound ? 0 : FAILED;
     }
@@ -154,12 +144,11 @@ public final class EngineConformanceCommand implements Callable<Integer> {
         }
     }
 
-    private static void say(PrintWriter out, Check check) {
+    private void say(Check check) {
         String outcome = check.outcome() == Outcome.LEFT_OUT
                 ? "left out"
                 : check.outcome() == Outcome.PASSED ? "passed" : "FAILED";
-        out.println(outcome + "  " + check.name());
-        out.println("          " + check.sentence());
-        out.flush();
+        out().println(outcome + "  " + check.name());
+        out().println("          " + check.sentence());
     }
 }

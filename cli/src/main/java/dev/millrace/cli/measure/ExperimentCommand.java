@@ -1,9 +1,7 @@
 package dev.millrace.cli.measure;
 
-import picocli.CommandLine;
+import dev.millrace.cli.ScreenCommand;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace experiment}: the command that holds the experiments. */
 @Command(
@@ -11,12 +9,9 @@ import picocli.CommandLine.Spec;
         synopsisSubcommandLabel = "EXPERIMENT",
         description = "Controlled experiments: in one process, without Kafka, the same bits at every repetition.",
         subcommands = {StalenessCommand.class, LagLawCommand.class, LengthsCommand.class, MethodsCommand.class})
-public final class ExperimentCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
-
+public final class ExperimentCommand extends ScreenCommand {
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "an experiment is missing");
+    public Integer call() {
+        throw mistake("an experiment is missing");
     }
 }

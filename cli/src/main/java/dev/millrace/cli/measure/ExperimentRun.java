@@ -1,19 +1,15 @@
 package dev.millrace.cli.measure;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.Report;
 import dev.millrace.report.ReportText;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
 import java.util.function.Supplier;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** Seeds of an experiment, the refusal of its settings, and its report on the screen. */
-abstract class ExperimentRun implements Callable<Integer> {
+abstract class ExperimentRun extends ScreenCommand {
     @Option(
             names = "--seeds",
             split = ",",
@@ -22,24 +18,19 @@ abstract class ExperimentRun implements Callable<Integer> {
             description = "Of initial weights and draws (default ${DEFAULT-VALUE}).")
     List<Long> seeds;
 
-    @Spec
-    CommandSpec spec;
-
     /** Makes the settings; what they refuse, whose message begins with the option's name, is a mistake of the user. */
     final <T> T checked(Supplier<T> settings) {
         try {
             return settings.get();
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
+            throw mistake("--" + e.getMessage(), e);
         }
     }
 
     final int show(Report made, Path report) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println();
-        ReportText.lines(made).forEach(out::println);
-        out.println("written to " + report);
-        out.flush();
+        out().println();
+        ReportText.lines(made).forEach(out()::println);
+        out().println("written to " + report);
         return 0;
     }
 }

@@ -1,11 +1,11 @@
 package dev.millrace.cli.measure;
 
 import dev.millrace.cli.Main;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.Figure;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
@@ -14,12 +14,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test figures}: every benchmark and workload whose figures are published. */
 @Command(
@@ -28,7 +24,7 @@ import picocli.CommandLine.Spec;
                 + "process of its own, and lays their reports out as load-tests/results. Reports of the same commit "
                 + "are kept, but none of a tree with changes.",
         footer = {"", "About an hour on two cores. Exit codes: 0 every report is there; 1 a part failed."})
-public final class FiguresCommand implements Callable<Integer> {
+public final class FiguresCommand extends ScreenCommand {
     /** Exit status if a part failed. */
     private static final int FAILED = 1;
 
@@ -51,9 +47,6 @@ public final class FiguresCommand implements Callable<Integer> {
             paramLabel = "DIR",
             description = "Folder of the workload files (default: load-tests/workloads).")
     private Path workloads = Path.of("load-tests", "workloads");
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -94,9 +87,7 @@ public final class FiguresCommand implements Callable<Integer> {
         List<String> names = all.stream().map(Figure::name).toList();
         for (String name : only) {
             if (!names.contains(name)) {
-                throw new ParameterException(
-                        spec.commandLine(),
-                        "--only must name parts: " + name + ", expected " + String.join(", ", names));
+                throw mistake("--only must name parts: " + name + ", expected " + String.join(", ", names));
             }
         }
         return all.stream()
@@ -170,8 +161,6 @@ public final class FiguresCommand implements Callable<Integer> {
     }
 
     private void say(String format, Object... values) {
-        PrintWriter out = spec.commandLine().getOut();
-        out.println(String.format(Locale.ROOT, format, values));
-        out.flush();
+        out().println(String.format(Locale.ROOT, format, values));
     }
 }

@@ -22,8 +22,6 @@ import picocli.CommandLine.Option;
                     + "1 one does."
         })
 public final class GrowthCommand extends BenchmarkCommand {
-    /** Exit status if a cost grows. */
-    private static final int GROWS = 1;
 
     @Option(
             names = "--rollouts",
@@ -81,7 +79,6 @@ public final class GrowthCommand extends BenchmarkCommand {
         return run(
                 (scratch, progress) -> new GrowthBenchmark(plan, scratch, progress).run(TypedCommand.of(spec)),
                 GrowthBenchmark::page,
-                GrowthBenchmark.Report::goals,
-                GROWS);
+                GrowthBenchmark.Report::goals);
     }
 }

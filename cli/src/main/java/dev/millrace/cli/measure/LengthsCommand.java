@@ -76,11 +76,6 @@ public final class LengthsCommand extends ExperimentRun {
         LengthSweep sweep =
                 checked(() -> new LengthSweep(lengths, seeds, lag, warmUp, learningRate, batches, oracleBatches));
         PrintWriter out = spec.commandLine().getOut();
-        return show(
-                sweep.write(report, line -> {
-                    out.println(line);
-                    out.flush();
-                }),
-                report);
+        return show(sweep.write(report, out::println), report);
     }
 }

@@ -2,6 +2,7 @@ package dev.millrace.cli.measure;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.config.ClientFile;
@@ -35,28 +36,21 @@ import dev.millrace.workloads.closed.ClosedLoop;
 import dev.millrace.workloads.closed.ClosedReport;
 import dev.millrace.workloads.topology.RecordedShape;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.Collection;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
-import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
-import java.util.function.Consumer;
 import java.util.function.ToIntFunction;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test}: a workload file in, curves of lag against throughput out, or of reward over time. */
 @Command(
@@ -77,7 +71,7 @@ import picocli.CommandLine.Spec;
             "",
             "Without --bootstrap-servers a broker is started as a child process. Workloads: load-tests/workloads/."
         })
-public final class LoadTestCommand implements Callable<Integer> {
+public final class LoadTestCommand extends ScreenCommand {
     private static final int MOST_BROKERS = 9;
 
     @Option(names = "--workload", paramLabel = "FILE", description = "Workload as YAML.")
@@ -114,49 +108,40 @@ public final class LoadTestCommand implements Callable<Integer> {
     @Option(names = "--redraw", paramLabel = "DIR", description = "Redraw a report from its report.json.")
     private Path redraw;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
-        PrintWriter out = spec.commandLine().getOut();
         if (compare != null) {
-            compare(out);
+            compare();
             return 0;
         }
         if (redraw != null) {
-            redraw(out);
+            redraw();
             return 0;
         }
         if (workload == null || report == null) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "--workload FILE and --report DIR are needed, or --compare OLD NEW, or --redraw DIR");
+            throw mistake("--workload FILE and --report DIR are needed, or --compare OLD NEW, or --redraw DIR");
         }
         MillraceConfig there = there();
         if (brokers != null
                 && (brokers < 1 || brokers > MOST_BROKERS || !there.run().embedded())) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "--brokers must be 1 to " + MOST_BROKERS
-                            + ", and is for brokers that are started here, not for --bootstrap-servers: " + brokers);
+            throw mistake("--brokers must be 1 to " + MOST_BROKERS
+                    + ", and is for brokers that are started here, not for --bootstrap-servers: " + brokers);
         }
         ObjectNode tree = ConfigTree.read(workload);
         String name = workload.getFileName().toString().replaceFirst("\\.ya?ml$", "");
         ReportOrigin origin = ReportOrigin.here(TypedCommand.of(spec), AppInfoParser.getVersion());
         if (ClosedFile.isOne(tree)) {
-            closed(ClosedFile.of(tree), name, origin, out);
+            closed(ClosedFile.of(tree), name, origin);
         } else {
-            open(WorkloadFile.of(tree), name, origin, out);
+            open(WorkloadFile.of(tree), name, origin);
         }
-        out.println();
-        out.println("the report is " + report.resolve("report.html"));
+        out().println();
+        out().println("the report is " + report.resolve("report.html"));
         return 0;
     }
 
-    private void open(WorkloadFile file, String name, ReportOrigin origin, PrintWriter out)
-            throws IOException, InterruptedException {
-        List<SweepPoint> points = file.points(RecordedShapes::read);
+    private void open(WorkloadFile file, String name, ReportOrigin origin) throws IOException, InterruptedException {
+        List<SweepPoint> points = file.points(LoadTestCommand::recordedShape);
         Workload first = points.get(0).workload();
         LoadReport measured;
         try (Scratch scratch = Scratch.make();
@@ -170,13 +155,13 @@ public final class LoadTestCommand implements Callable<Integer> {
                     name,
                     origin,
                     file.resolved(points.get(0)),
-                    new LoadTest(cluster.client(), scratch.directory(), prefix(), said(out)).run(points));
+                    new LoadTest(cluster.client(), scratch.directory(), prefix(), out()::println).run(points));
         }
-        OpenLoopReport.write(measured, report, out::println);
-        ReportText.lines(OpenLoopReport.of(measured)).forEach(out::println);
+        OpenLoopReport.write(measured, report, out()::println);
+        ReportText.lines(OpenLoopReport.of(measured)).forEach(out()::println);
     }
 
-    private void closed(ClosedFile file, String name, ReportOrigin origin, PrintWriter out) throws Exception {
+    private void closed(ClosedFile file, String name, ReportOrigin origin) throws Exception {
         List<ClosedPoint> points = file.points();
         BrokerConfig broker = points.get(0).config().broker();
         int count = brokers == null ? 1 : brokers;
@@ -202,11 +187,11 @@ public final class LoadTestCommand implements Callable<Integer> {
                     new ClosedLoop<>(
                                     new ClosedExecution(
                                             cluster.client(), scratch.directory(), prefix(), cluster.sync()),
-                                    said(out))
+                                    out()::println)
                             .run(points));
         }
-        ClosedLoopReport.write(measured, report, out::println);
-        ReportText.lines(ClosedLoopReport.of(measured)).forEach(out::println);
+        ClosedLoopReport.write(measured, report, out()::println);
+        ReportText.lines(ClosedLoopReport.of(measured)).forEach(out()::println);
     }
 
     /**
@@ -229,14 +214,10 @@ public final class LoadTestCommand implements Callable<Integer> {
     private Cluster cluster(Scratch scratch, BrokerConfig broker, int count, int heapMegabytes) {
         MillraceConfig there = there();
         if (!there.run().embedded()) {
-            Map<String, Object> client = new HashMap<>(there.clientSettings());
-            client.put("bootstrap.servers", there.run().bootstrapServers());
-            return new Cluster(client, () -> {}, (topics, learner) -> {});
+            return new Cluster(RunOptions.client(there), () -> {}, (topics, learner) -> {});
         }
         if (clientFile.file() != null) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "--command-config has client settings without an address; add --bootstrap-servers HOST:PORT");
+            throw mistake("--command-config has client settings without an address; add --bootstrap-servers HOST:PORT");
         }
         BrokerCluster started = BrokerCluster.start(
                 scratch.directory().resolve("brokers"), broker, count, List.of("-Xmx" + heapMegabytes + "m"));
@@ -260,14 +241,7 @@ public final class LoadTestCommand implements Callable<Integer> {
         return "load-" + UUID.randomUUID().toString().substring(0, 8);
     }
 
-    private static Consumer<String> said(PrintWriter out) {
-        return line -> {
-            out.println(line);
-            out.flush();
-        };
-    }
-
-    private void compare(PrintWriter out) {
+    private void compare() {
         boolean closed = kind(compare.get(0)).equals(ClosedReport.KIND);
         if (closed != kind(compare.get(1)).equals(ClosedReport.KIND)) {
             throw new RefusedRequestException("one of " + compare.get(0) + " and " + compare.get(1)
@@ -275,34 +249,26 @@ public final class LoadTestCommand implements Callable<Integer> {
         }
         ReportText.lines(
                         closed
-                                ? ClosedComparison.report(
-                                        read(
-                                                compare.get(0),
-                                                ClosedReport.class,
-                                                ClosedReport::format,
-                                                ClosedReport.FORMAT),
-                                        read(
-                                                compare.get(1),
-                                                ClosedReport.class,
-                                                ClosedReport::format,
-                                                ClosedReport.FORMAT))
-                                : Comparison.report(
-                                        read(compare.get(0), LoadReport.class, LoadReport::format, LoadReport.FORMAT),
-                                        read(compare.get(1), LoadReport.class, LoadReport::format, LoadReport.FORMAT)))
-                .forEach(out::println);
-        out.flush();
+                                ? ClosedComparison.report(closed(compare.get(0)), closed(compare.get(1)))
+                                : Comparison.report(open(compare.get(0)), open(compare.get(1))))
+                .forEach(out()::println);
     }
 
-    private void redraw(PrintWriter out) throws IOException {
+    private void redraw() throws IOException {
         if (kind(redraw).equals(ClosedReport.KIND)) {
-            ClosedLoopReport.write(
-                    read(redraw, ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT), redraw, out::println);
+            ClosedLoopReport.write(closed(redraw), redraw, out()::println);
         } else {
-            OpenLoopReport.write(
-                    read(redraw, LoadReport.class, LoadReport::format, LoadReport.FORMAT), redraw, out::println);
+            OpenLoopReport.write(open(redraw), redraw, out()::println);
         }
-        out.println("the report is " + redraw.resolve("report.html"));
-        out.flush();
+        out().println("the report is " + redraw.resolve("report.html"));
+    }
+
+    private static ClosedReport closed(Path directory) {
+        return read(directory, ClosedReport.class, ClosedReport::format, ClosedReport.FORMAT);
+    }
+
+    private static LoadReport open(Path directory) {
+        return read(directory, LoadReport.class, LoadReport::format, LoadReport.FORMAT);
     }
 
     private static String kind(Path directory) {
@@ -326,23 +292,18 @@ public final class LoadTestCommand implements Callable<Integer> {
         }
     }
 
-    /** Counts the rollouts of a recorded run: an archive, or the folder of a run, whose broker is started for it if it is down. */
-    static final class RecordedShapes {
-        private RecordedShapes() {}
-
-        /** @throws dev.millrace.runtime.config.ConfigException if the folder holds neither */
-        static RecordedShape read(String folder) {
-            if (ArchivedRun.isIn(Path.of(folder))) {
-                try (ArchivedRun archive = new ArchivedRun(Path.of(folder))) {
-                    archive.verify();
-                    return RecordedShape.of(archive);
-                }
+    /** @throws dev.millrace.runtime.config.ConfigException if the folder holds neither */
+    private static RecordedShape recordedShape(String folder) {
+        if (ArchivedRun.isIn(Path.of(folder))) {
+            try (ArchivedRun archive = new ArchivedRun(Path.of(folder))) {
+                archive.verify();
+                return RecordedShape.of(archive);
             }
-            RunOptions options = CommandLine.populateCommand(new RunOptions(), "--run-dir", folder);
-            try (AuditedRun audited = options.open();
-                    LiveRun run = new LiveRun(audited.connection(), Optional.empty())) {
-                return RecordedShape.of(run);
-            }
+        }
+        RunOptions options = CommandLine.populateCommand(new RunOptions(), "--run-dir", folder);
+        try (AuditedRun audited = options.open();
+                LiveRun run = new LiveRun(audited.connection(), Optional.empty())) {
+            return RecordedShape.of(run);
         }
     }
 }

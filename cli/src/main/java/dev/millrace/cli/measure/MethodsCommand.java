@@ -53,11 +53,6 @@ public final class MethodsCommand extends ExperimentRun {
     public Integer call() throws IOException {
         MethodRuns runs = checked(() -> new MethodRuns(seeds, lag, warmUp, repetitions));
         PrintWriter out = spec.commandLine().getOut();
-        return show(
-                runs.write(report, ReportOrigin.here(TypedCommand.of(spec), null), line -> {
-                    out.println(line);
-                    out.flush();
-                }),
-                report);
+        return show(runs.write(report, ReportOrigin.here(TypedCommand.of(spec), null), out::println), report);
     }
 }

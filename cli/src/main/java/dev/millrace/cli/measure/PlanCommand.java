@@ -1,21 +1,18 @@
 package dev.millrace.cli.measure;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.ReportText;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.workloads.JsonFile;
 import dev.millrace.workloads.topology.CapacityPlan;
 import dev.millrace.workloads.topology.GrowthBenchmark;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace plan}: sizes a cluster for a load. */
 @Command(
@@ -24,7 +21,7 @@ import picocli.CommandLine.Spec;
                 "Computes topology instances, partitions, brokers, network and disk for a load, from the figures of "
                         + "load-test growth. Each line names what was measured and what is extrapolated.",
         footer = {"", "millrace plan --generators 1000 --tokens-per-second 1e6 --policies 1"})
-public final class PlanCommand implements Callable<Integer> {
+public final class PlanCommand extends ScreenCommand {
     @Option(names = "--generators", paramLabel = "N", required = true, description = "Generators of all policies.")
     private int generators;
 
@@ -53,9 +50,6 @@ public final class PlanCommand implements Callable<Integer> {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException {
         CapacityPlan plan;
@@ -66,13 +60,11 @@ public final class PlanCommand implements Callable<Integer> {
         } catch (IllegalArgumentException e) {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
-        PrintWriter out = spec.commandLine().getOut();
         if (json) {
-            out.println(JsonFile.text(plan));
+            out().println(JsonFile.text(plan));
         } else {
-            ReportText.lines(plan.report()).forEach(out::println);
+            ReportText.lines(plan.report()).forEach(out()::println);
         }
-        out.flush();
         return 0;
     }
 

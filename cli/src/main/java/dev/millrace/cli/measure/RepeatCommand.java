@@ -1,5 +1,6 @@
 package dev.millrace.cli.measure;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RunLog;
@@ -10,16 +11,12 @@ import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.workloads.RepeatedRun;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace load-test repeat}: the folder of a long run, of a short recorded one. */
 @Command(
@@ -27,7 +24,7 @@ import picocli.CommandLine.Spec;
         description = "Builds a run folder of any length by repeating an archived run, to test 'millrace view'. It "
                 + "has no weights and cannot be resumed.",
         footer = {"", "A million rollouts of the task inc take a few minutes and some 2 GB."})
-public final class RepeatCommand implements Callable<Integer> {
+public final class RepeatCommand extends ScreenCommand {
     @Option(names = "--archive", paramLabel = "DIR", required = true, description = "What 'millrace export' wrote.")
     private Path archive;
 
@@ -37,16 +34,12 @@ public final class RepeatCommand implements Callable<Integer> {
     @Option(names = "--run-dir", paramLabel = "DIR", required = true, description = "The new run's folder.")
     private Path folder;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         if (times < 1 || Files.exists(folder) || !ArchivedRun.isIn(archive)) {
             throw new RefusedRequestException("--times must be at least 1, --run-dir a new folder, and"
                     + " --archive one that 'millrace export' wrote: " + times + ", " + folder + ", " + archive);
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun recorded = new ArchivedRun(archive)) {
             String text = recorded.configuration()
                     .orElseThrow(() -> new RefusedRequestException(
@@ -62,11 +55,9 @@ public final class RepeatCommand implements Callable<Integer> {
                             config.sizedTopics().keptForEver(),
                             Optional.of(text))) {
                 long rollouts = new RepeatedRun(recorded, log.connection()).write(times, now -> {
-                    out.printf("%,d rollouts%n", now);
-                    out.flush();
+                    out().printf("%,d rollouts%n", now);
                 });
-                out.printf("%,d rollouts in %s%n", rollouts, folder);
-                out.flush();
+                out().printf("%,d rollouts in %s%n", rollouts, folder);
             } finally {
                 directory.close();
             }

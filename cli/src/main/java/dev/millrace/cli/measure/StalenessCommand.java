@@ -4,7 +4,6 @@ import dev.millrace.experiments.Correction;
 import dev.millrace.experiments.StalenessPicture;
 import dev.millrace.experiments.StalenessSettings;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -108,7 +107,7 @@ public final class StalenessCommand extends GridCommand {
     @Override
     public Integer call() throws IOException, InterruptedException {
         if (rows != null) {
-            return drawn(spec.commandLine().getOut());
+            return drawn();
         }
         return run(lags, corrections, this::settings, report, runs -> {
             runs.write(report, spec.commandLine().getErr()::println);
@@ -129,7 +128,7 @@ public final class StalenessCommand extends GridCommand {
                 evaluationPrompts);
     }
 
-    private int drawn(PrintWriter out) throws IOException {
+    private int drawn() throws IOException {
         try {
             StalenessPicture picture = StalenessPicture.of(rows);
             Files.createDirectories(report);
@@ -137,8 +136,7 @@ public final class StalenessCommand extends GridCommand {
         } catch (IllegalArgumentException e) {
             throw new CommandLine.ParameterException(spec.commandLine(), "--rows: " + e.getMessage(), e);
         }
-        out.println("written to " + report.resolve("staleness.png"));
-        out.flush();
+        out().println("written to " + report.resolve("staleness.png"));
         return 0;
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.policy.decoder.DecoderShape;
 import dev.millrace.policy.decoder.Precision;
@@ -21,16 +22,12 @@ import dev.millrace.workloads.closed.EngineModel;
 import dev.millrace.workloads.closed.EnginePlan;
 import dev.millrace.workloads.closed.MemoryNeed;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /**
  * {@code millrace bench engine}: measures generator, scorer and learner on a device, and checks that their passes
@@ -50,7 +47,7 @@ import picocli.CommandLine.Spec;
             "494m needs 14 GB of memory and 1.5b 36 GB; a JVM with less names the options to raise it. Exit codes: 0 the",
             "passes agree; 1 they do not, or something failed; 2 a mistake in the command line."
         })
-public final class EngineBenchCommand implements Callable<Integer> {
+public final class EngineBenchCommand extends ScreenCommand {
     /** Exit status if a goal is missed. */
     private static final int MISSED = 1;
 
@@ -116,9 +113,6 @@ public final class EngineBenchCommand implements Callable<Integer> {
             description = "Folder for engine.json; without it nothing is written.")
     private Path report;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException {
         if (versions < 0) {
@@ -136,20 +130,15 @@ public final class EngineBenchCommand implements Callable<Integer> {
             throw new RefusedRequestException(String.valueOf(e.getMessage()), e);
         }
         List<EngineBenchmark.Subject> subjects = subjects(plan, plan.moreCopies(engine.device()));
-        PrintWriter out = spec.commandLine().getOut();
         EngineBenchmark.Report measured;
         try (Scratch scratch = Scratch.make()) {
-            measured = new EngineBenchmark(engine, plan, versions, scratch.directory(), line -> {
-                        out.println(line);
-                        out.flush();
-                    })
+            measured = new EngineBenchmark(engine, plan, versions, scratch.directory(), out()::println)
                     .run(TypedCommand.of(spec), threads, subjects);
         }
         if (report != null) {
             JsonFile.write(report.resolve("engine.json"), measured);
         }
-        ReportText.lines(EngineReport.of(measured)).forEach(out::println);
-        out.flush();
+        ReportText.lines(EngineReport.of(measured)).forEach(out()::println);
         return measured.goals().stream().allMatch(Goal::holds) ? 0 : MISSED;
     }
 

@@ -1,30 +1,24 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.run.BestVersion;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.Evaluations;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.pipeline.ModelExport;
 import dev.millrace.runtime.pipeline.ModelExport.Done;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.weights.VersionUnavailableException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace model export}: writes a version of a run as a Hugging Face directory. */
 @Command(
@@ -43,7 +37,7 @@ import picocli.CommandLine.Spec;
                     + " best, and there is",
             "no such version any more."
         })
-public final class ExportModelCommand implements Callable<Integer> {
+public final class ExportModelCommand extends ScreenCommand {
     enum Type {
         FLOAT32("F32"),
         BFLOAT16("BF16"),
@@ -58,7 +52,6 @@ public final class ExportModelCommand implements Callable<Integer> {
 
     private static final String BEST = "best";
     private static final String LAST = "last";
-    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     @Option(
             names = "--version",
@@ -86,25 +79,19 @@ public final class ExportModelCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
-        PrintWriter out = spec.commandLine().getOut();
         requireNew(to); // before a broker is started
         if (adapter && type != null) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(), "--adapter writes the adapter unchanged, bit for bit; leave --dtype out");
+            throw mistake("--adapter writes the adapter unchanged, bit for bit; leave --dtype out");
         }
         OptionalLong number = version.equals(BEST) ? OptionalLong.empty() : numbered();
         try (AuditedRun audited = run.open()) {
-            out.println(audited.title());
-            out.flush();
+            out().println(audited.title());
             ModelExport export = new ModelExport(audited.connection(), audited.config());
             Done done = version.equals(BEST) ? best(audited, export) : write(export, number);
-            say(
-                    out,
+            paragraph(
+                    "  ",
                     String.format(
                             Locale.ROOT,
                             "version %d, weights %s, is in %s: %,d bytes, %s",
@@ -119,14 +106,13 @@ public final class ExportModelCommand implements Callable<Integer> {
             done.start()
                     .lack()
                     .ifPresent(
-                            lack -> say(
-                                    out,
+                            lack -> paragraph(
+                                    "  ",
                                     lack
                                             + (done.start().files().isPresent()
                                                     ? ", so config.json, tokenizer and dtype come from the run's log, in one file"
                                                     : ", so config.json is derived from the shape, the dtype is the"
                                                             + " version's unless --dtype is given, and there is no tokenizer")));
-            out.flush();
             return 0;
         }
     }
@@ -145,7 +131,7 @@ public final class ExportModelCommand implements Callable<Integer> {
     }
 
     private Done best(AuditedRun audited, ModelExport export) {
-        Evaluations evaluations = EvaluationLog.read(audited.connection(), PATIENCE);
+        Evaluations evaluations = EvaluationLog.read(audited.connection(), RunOptions.PATIENCE);
         try {
             return write(export, OptionalLong.of(BestVersion.of(evaluations).getVersion()));
         } catch (RefusedRequestException e) {
@@ -167,12 +153,7 @@ public final class ExportModelCommand implements Callable<Integer> {
         try {
             return OptionalLong.of(Long.parseLong(version));
         } catch (NumberFormatException e) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(), "--version must be a number, last or best: '" + version + "'", e);
+            throw mistake("--version must be a number, last or best: '" + version + "'", e);
         }
-    }
-
-    private static void say(PrintWriter out, String text) {
-        Lines.wrapped("  ", text).forEach(out::println);
     }
 }

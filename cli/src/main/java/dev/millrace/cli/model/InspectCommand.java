@@ -1,5 +1,6 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.policy.decoder.Precision;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
@@ -17,19 +18,14 @@ import dev.millrace.workloads.closed.EngineRates;
 import dev.millrace.workloads.closed.EngineTrial;
 import dev.millrace.workloads.closed.MemoryNeed;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace model inspect}: describes a model directory, its cost, and whether it can be trained. */
 @Command(
@@ -44,7 +40,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 it can be trained; 1 it cannot be read; 2 a mistake in the command line; 4 something in it is not supported."
         })
-public final class InspectCommand implements Callable<Integer> {
+public final class InspectCommand extends ScreenCommand {
     /** Exit status if the model is unsupported. */
     static final int UNSUPPORTED = 4;
 
@@ -69,13 +65,10 @@ public final class InspectCommand implements Callable<Integer> {
             description = "Adapter rank for the cost estimate, learner.lora.rank of a run (default: 8).")
     private int loraRank = 8;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws IOException {
         if (loraRank < 1) {
-            throw new CommandLine.ParameterException(spec.commandLine(), "--lora-rank must be at least 1: " + loraRank);
+            throw mistake("--lora-rank must be at least 1: " + loraRank);
         }
         if (!Files.isDirectory(directory)) {
             throw new ConfigException(directory + " is not a directory; give one with config.json and *.safetensors");
@@ -87,12 +80,9 @@ public final class InspectCommand implements Callable<Integer> {
         } catch (CheckpointException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);
         }
-        PrintWriter out = spec.commandLine().getOut();
-        screen.lines().forEach(out::println);
-        out.flush();
+        screen.lines().forEach(out()::println);
         if (measures && screen.isSupported()) {
-            MeasuredModel.of(checkpoint, engine()).lines().forEach(out::println);
-            out.flush();
+            MeasuredModel.of(checkpoint, engine()).lines().forEach(out()::println);
         }
         return screen.isSupported() ? 0 : UNSUPPORTED;
     }

@@ -1,5 +1,6 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.policy.huggingface.AdapterDirectory;
 import dev.millrace.policy.huggingface.CheckpointDirectory;
 import dev.millrace.policy.huggingface.CheckpointException;
@@ -7,17 +8,13 @@ import dev.millrace.policy.huggingface.CheckpointExport;
 import dev.millrace.policy.weights.Weights;
 import dev.millrace.runtime.config.ConfigException;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.TreeSet;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /**
  * {@code millrace model merge}: merges a LoRA adapter into its base, as a model directory that a run can begin with.
@@ -35,7 +32,7 @@ import picocli.CommandLine.Spec;
                     + " that cannot be",
             "merged."
         })
-public final class MergeCommand implements Callable<Integer> {
+public final class MergeCommand extends ScreenCommand {
     @Parameters(
             paramLabel = "ADAPTER",
             description = "Directory with adapter_config.json and adapter_model.safetensors.")
@@ -55,9 +52,6 @@ public final class MergeCommand implements Callable<Integer> {
             paramLabel = "TYPE",
             description = "float32 (not rounded), bfloat16 or float16; default: the base's.")
     private ExportModelCommand.Type type;
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() throws IOException {
@@ -79,17 +73,15 @@ public final class MergeCommand implements Callable<Integer> {
                             to.getFileName(),
                             adapter.toAbsolutePath().normalize().getFileName(),
                             model.path().toAbsolutePath().normalize().getFileName()));
-            PrintWriter out = spec.commandLine().getOut();
-            out.printf(
-                    Locale.ROOT,
-                    "%s, merged into %d layers of %s, is in %s: %,d bytes, %s%n",
-                    adapter,
-                    layers,
-                    model.path(),
-                    to,
-                    export.bytes(),
-                    String.join(", ", new TreeSet<>(export.types())));
-            out.flush();
+            out().printf(
+                            Locale.ROOT,
+                            "%s, merged into %d layers of %s, is in %s: %,d bytes, %s%n",
+                            adapter,
+                            layers,
+                            model.path(),
+                            to,
+                            export.bytes(),
+                            String.join(", ", new TreeSet<>(export.types())));
             return 0;
         } catch (CheckpointException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);

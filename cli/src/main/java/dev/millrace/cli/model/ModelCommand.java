@@ -1,9 +1,8 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace model}: inspects, exports, merges and publishes models. */
 @Command(
@@ -24,12 +23,9 @@ import picocli.CommandLine.Spec;
             "millrace model publish --bootstrap-servers kafka:9092 --run my-run --to /shared/versions --follow",
             "millrace model merge my-adapter --base models/Qwen2.5-0.5B --to my-model"
         })
-public final class ModelCommand implements Runnable {
-    @Spec
-    private CommandSpec spec;
-
+public final class ModelCommand extends ScreenCommand {
     @Override
-    public void run() {
-        throw new CommandLine.ParameterException(spec.commandLine(), "inspect, export, publish or merge is missing");
+    public Integer call() {
+        throw mistake("inspect, export, publish or merge is missing");
     }
 }

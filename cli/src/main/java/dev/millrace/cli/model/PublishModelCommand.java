@@ -1,25 +1,20 @@
 package dev.millrace.cli.model;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.RunOptions;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.pipeline.ModelPublication;
 import dev.millrace.runtime.pipeline.ModelPublication.Plan;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.weights.store.ObjectStore;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
-import java.util.concurrent.Callable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /**
  * {@code millrace model publish}: writes the versions of a run into a folder, for engines and programs without Kafka.
@@ -37,7 +32,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 the folder is up to date, or --follow was stopped; 1 a failure; 2 a mistake in the command line."
         })
-public final class PublishModelCommand implements Callable<Integer> {
+public final class PublishModelCommand extends ScreenCommand {
     @Option(
             names = "--to",
             paramLabel = "DIR",
@@ -89,20 +84,14 @@ public final class PublishModelCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         require("--full-every", fullEvery, 1);
         require("--keep", keep == null ? 1 : keep, 1);
         require("--from-version", from == null ? 0 : from, 0);
         if (adapter && type != null) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(),
-                    "--dtype is for merged versions; an adapter keeps its own type: leave --dtype out");
+            throw mistake("--dtype is for merged versions; an adapter keeps its own type: leave --dtype out");
         }
-        PrintWriter out = spec.commandLine().getOut();
         Plan plan = new Plan(
                 to,
                 Optional.ofNullable(type).map(given -> given.name),
@@ -116,13 +105,13 @@ public final class PublishModelCommand implements Callable<Integer> {
                         + " trains all weights (learner.lora.rank=0), so it has no adapters; leave --adapter out");
             }
             try (ModelPublication publication = new ModelPublication(audited.connection(), audited.config(), plan)) {
-                say(out, "versions of " + audited.title() + ", to " + to);
+                paragraph("  ", "versions of " + audited.title() + ", to " + to);
                 return StopSignals.during(
                         () -> {
                             publication.run(
                                     from == null ? OptionalLong.empty() : OptionalLong.of(from),
                                     follow,
-                                    sentence -> say(out, sentence));
+                                    sentence -> paragraph("  ", sentence));
                             return 0;
                         },
                         publication::stop);
@@ -137,20 +126,13 @@ public final class PublishModelCommand implements Callable<Integer> {
         try {
             return Optional.of(ObjectStore.of(copy).orElseThrow(IllegalArgumentException::new));
         } catch (IllegalArgumentException e) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(), "--copy-to must be s3://bucket/prefix or file:///path: " + copy, e);
+            throw mistake("--copy-to must be s3://bucket/prefix or file:///path: " + copy, e);
         }
     }
 
     private void require(String option, long value, long least) {
         if (value < least) {
-            throw new CommandLine.ParameterException(
-                    spec.commandLine(), option + " must be at least " + least + ": " + value);
+            throw mistake(option + " must be at least " + least + ": " + value);
         }
-    }
-
-    private static void say(PrintWriter out, String text) {
-        Lines.wrapped("  ", text).forEach(out::println);
-        out.flush();
     }
 }

@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.replay.StepRange;
 import dev.millrace.replay.archive.ArchivedRun;
@@ -7,25 +8,20 @@ import dev.millrace.replay.archive.LiveRun;
 import dev.millrace.replay.archive.RangeSelection;
 import dev.millrace.replay.archive.RecordedRun.Range;
 import dev.millrace.replay.archive.RunExport;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.pipeline.RunTokenizer;
 import dev.millrace.runtime.report.AuditedRun;
 import dev.millrace.schemas.run.RunTopics;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import org.apache.kafka.common.TopicPartition;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace export}: writes a run to files. */
 @Command(
@@ -42,7 +38,7 @@ import picocli.CommandLine.Spec;
             "millrace export --run-dir runs/<run id> --parquet --to tables",
             "millrace export --archive my-run.archive --parquet --to tables"
         })
-public final class ExportCommand implements Callable<Integer> {
+public final class ExportCommand extends ScreenCommand {
     @Mixin
     private RunOptions run;
 
@@ -70,9 +66,6 @@ public final class ExportCommand implements Callable<Integer> {
     @Mixin
     private StepRangeOptions range;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (parquet) {
@@ -81,7 +74,6 @@ public final class ExportCommand implements Callable<Integer> {
         if (archive != null) {
             throw new ConfigException("--archive is read with --parquet; add it, or name a run to make an archive of");
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (AuditedRun audited = run.open();
                 LiveRun recorded = new LiveRun(audited.connection(), audited.recorded())) {
             if (range.isGiven()) {
@@ -92,27 +84,20 @@ public final class ExportCommand implements Callable<Integer> {
             long offsets = ranges.values().stream()
                     .mapToLong(range -> range.end() - range.from())
                     .sum();
-            out.println(audited.title());
-            out.flush();
-            long records = ProgressLine.during(
-                    "exporting", export::passed, offsets, spec.commandLine().getErr(), () -> export.to(to, ranges));
-            out.printf("%,d records of %d partitions are in %s%n", records, ranges.size(), to);
-            out.flush();
+            out().println(audited.title());
+            long records =
+                    ProgressLine.during("exporting", export::passed, offsets, err(), () -> export.to(to, ranges));
+            out().printf("%,d records of %d partitions are in %s%n", records, ranges.size(), to);
             return 0;
         }
     }
 
     private int tables() {
-        if (archive != null && run.isGiven()) {
-            throw new ConfigException(
-                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
-        }
+        run.requireNotBeside(archive);
         if (!without.isEmpty() || range.isGiven()) {
             throw new ConfigException("--parquet writes all of a run; leave out --without and ranges, or export an"
                     + " archive of the range first and give that with --archive");
         }
-        PrintWriter out = spec.commandLine().getOut();
-        PrintWriter err = spec.commandLine().getErr();
         try (ReplayedRun read = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             if (read.recorded() instanceof ArchivedRun archived
                     && archived.origin().isPresent()) {
@@ -124,18 +109,17 @@ public final class ExportCommand implements Callable<Integer> {
                     RunTokenizer.of(
                             read.config(),
                             read.connection(),
-                            why -> err.println("the tables have no text, only token ids: " + why)));
+                            why -> err().println("the tables have no text, only token ids: " + why)));
             ParquetExport.Written written =
-                    ProgressLine.during("exporting", export::passed, export.toPass(), err, () -> export.to(to));
-            out.printf(
-                    "%,d rollouts, %,d tokens and %,d steps of run %s are in %s: %s%n",
-                    written.rollouts(),
-                    written.tokens(),
-                    written.steps(),
-                    read.recorded().run().runId(),
-                    to,
-                    String.join(", ", ParquetExport.ROLLOUTS, ParquetExport.TOKENS, ParquetExport.STEPS));
-            out.flush();
+                    ProgressLine.during("exporting", export::passed, export.toPass(), err(), () -> export.to(to));
+            out().printf(
+                            "%,d rollouts, %,d tokens and %,d steps of run %s are in %s: %s%n",
+                            written.rollouts(),
+                            written.tokens(),
+                            written.steps(),
+                            read.recorded().run().runId(),
+                            to,
+                            String.join(", ", ParquetExport.ROLLOUTS, ParquetExport.TOKENS, ParquetExport.STEPS));
             return 0;
         }
     }
@@ -146,9 +130,7 @@ public final class ExportCommand implements Callable<Integer> {
                     "--without is for a whole run; an export of a range has the topics its batches need, so leave it out");
         }
         StepRange steps = range.range();
-        PrintWriter out = spec.commandLine().getOut();
-        out.println(audited.title());
-        out.flush();
+        out().println(audited.title());
         RangeSelection.Selected selected = new RangeSelection(
                         recorded, audited.config().weights())
                 .select(steps::contains, steps.fromOffset(), steps.toOffset());
@@ -156,15 +138,11 @@ public final class ExportCommand implements Callable<Integer> {
         long offsets = selected.ranges().values().stream()
                 .mapToLong(part -> part.end() - part.from())
                 .sum();
-        long records = ProgressLine.during(
-                "exporting", export::passed, offsets, spec.commandLine().getErr(), () -> export.to(to, selected));
-        out.printf(
-                "%,d records of %d partitions are in %s%n",
-                records, selected.ranges().size(), to);
-        selected.held()
-                .sentences()
-                .forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println));
-        out.flush();
+        long records = ProgressLine.during("exporting", export::passed, offsets, err(), () -> export.to(to, selected));
+        out().printf(
+                        "%,d records of %d partitions are in %s%n",
+                        records, selected.ranges().size(), to);
+        selected.held().sentences().forEach(sentence -> paragraph("  ", sentence));
         return 0;
     }
 

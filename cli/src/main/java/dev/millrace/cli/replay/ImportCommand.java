@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.config.ClientFile;
 import dev.millrace.cli.correct.ImportedRecords;
 import dev.millrace.infra.broker.EmbeddedBroker;
@@ -8,7 +9,6 @@ import dev.millrace.log.run.RunLog;
 import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.replay.archive.ArchivedRun;
 import dev.millrace.replay.archive.RunImport;
-import dev.millrace.report.Lines;
 import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
@@ -18,7 +18,6 @@ import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.config.RecordedConfiguration;
 import dev.millrace.runtime.pipeline.AccountRights;
 import dev.millrace.runtime.train.RunDirectory;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
@@ -26,14 +25,11 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace import}: verifies an archive, and puts it on a cluster or into a run's folder. */
 @Command(
@@ -48,7 +44,7 @@ import picocli.CommandLine.Spec;
             "millrace import my-run.archive --verify",
             "millrace import --records 'dump/*.jsonl' --archive my-run.archive"
         })
-public final class ImportCommand implements Callable<Integer> {
+public final class ImportCommand extends ScreenCommand {
     @Parameters(arity = "0..1", paramLabel = "DIR", description = "The archive's folder.")
     private Path folder;
 
@@ -97,9 +93,6 @@ public final class ImportCommand implements Callable<Integer> {
     @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (!records.isEmpty()) {
@@ -119,20 +112,16 @@ public final class ImportCommand implements Callable<Integer> {
             throw new ConfigException(
                     "no destination; give --run-dir DIR or --bootstrap-servers HOST:PORT, or --verify to import nothing");
         }
-        PrintWriter out = spec.commandLine().getOut();
         try (ArchivedRun archive = new ArchivedRun(folder)) {
             archive.verify();
             if (archive.origin().isPresent() && !onlyVerify) {
                 throw new RefusedRequestException(ImportedRecords.whatCanBeAsked(archive)
                         + "; give the folder to doctor --archive or replay --archive");
             }
-            out.println("every file in " + folder + " matches its hash: run "
+            out().println("every file in " + folder + " matches its hash: run "
                     + archive.run().runId() + ", topics " + archive.topics().prefix() + "*"
                     + (archive.isWhole() ? "" : ", a range of it"));
-            archive.held()
-                    .ifPresent(held -> held.sentences()
-                            .forEach(sentence -> Lines.wrapped("  ", sentence).forEach(out::println)));
-            out.flush();
+            archive.held().ifPresent(held -> held.sentences().forEach(sentence -> paragraph("  ", sentence)));
             if (onlyVerify) {
                 return 0;
             }
@@ -160,12 +149,8 @@ public final class ImportCommand implements Callable<Integer> {
                 : made == null
                         ? "records"
                         : made.toAbsolutePath().normalize().getFileName().toString();
-        ImportedRecords imported = new ImportedRecords(
-                records,
-                id,
-                algorithm == null ? "none" : algorithm,
-                spec.commandLine().getOut(),
-                spec.commandLine().getErr());
+        ImportedRecords imported =
+                new ImportedRecords(records, id, algorithm == null ? "none" : algorithm, out(), err());
         return onlyVerify ? imported.verify() : imported.archive(made);
     }
 
@@ -196,7 +181,7 @@ public final class ImportCommand implements Callable<Integer> {
                     directory.config(),
                     ConfigTree.write(ConfigBinder.unbind(config))); // last: marks the folder as a run's
         }
-        spec.commandLine().getOut().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
+        out().println("millrace ledger, trace and replay read it with --run-dir " + runDirectory);
     }
 
     /** Topics that the archive has, or had when it was written. */
@@ -221,24 +206,16 @@ public final class ImportCommand implements Callable<Integer> {
                 config.run().schemaRegistryUrl().written(),
                 Clock.systemUTC())) {
             RunImport putting = new RunImport(archive, log.connection());
-            ProgressLine.during(
-                    "importing",
-                    putting::passed,
-                    putting.toPass(),
-                    spec.commandLine().getErr(),
-                    () -> {
-                        putting.run();
-                        return true;
-                    });
-            spec.commandLine()
-                    .getOut()
-                    .printf(
+            ProgressLine.during("importing", putting::passed, putting.toPass(), err(), () -> {
+                putting.run();
+                return true;
+            });
+            out().printf(
                             "%,d offsets of run %s are on %s, topics %s*%n",
                             putting.toPass(),
                             archive.run().runId(),
                             servers,
                             archive.topics().prefix());
-            spec.commandLine().getOut().flush();
         }
     }
 

@@ -1,5 +1,6 @@
 package dev.millrace.cli.replay;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.TypedCommand;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.cli.correct.ImportedRecords;
@@ -45,14 +46,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace replay}: replays a recorded run's decisions. */
 @Command(
@@ -74,7 +71,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 the same; 4 a difference; 5 not all could be replayed; 1 a failure; 2 a mistake in the command line."
         })
-public final class ReplayCommand implements Callable<Integer> {
+public final class ReplayCommand extends ScreenCommand {
     /** Exit status if the replay and the run differ. */
     public static final int DIFFERS = 4;
     /** Exit status if the record is insufficient. */
@@ -130,34 +127,26 @@ public final class ReplayCommand implements Callable<Integer> {
             description = "Tasks that are replayed at once (default: one a processor).")
     private @Nullable Integer threads;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         if (threads() < 1) {
-            throw new ParameterException(spec.commandLine(), "--threads must be at least 1: " + threads());
+            throw mistake("--threads must be at least 1: " + threads());
         }
-        if (archive != null && run.isGiven()) {
-            throw new ConfigException(
-                    "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
-        }
+        run.requireNotBeside(archive);
         requireOptions();
-        PrintWriter out = spec.commandLine().getOut();
         try (ReplayedRun replayed = archive != null ? ReplayedRun.open(archive, run.file()) : ReplayedRun.open(run)) {
             int epoch = replayed.recorded().run().epoch();
-            out.println("run " + replayed.recorded().run().runId() + (epoch == 0 ? "" : ", epoch " + epoch)
+            out().println("run " + replayed.recorded().run().runId() + (epoch == 0 ? "" : ", epoch " + epoch)
                     + ", topics " + replayed.recorded().topics().prefix() + "*");
-            out.flush();
             requireRecorded(replayed);
             if (counterfactual.isGiven()) {
                 return new CounterfactualReplay(replayed, counterfactual, range, corrections, rewards, spec)
                         .run(report);
             }
             if (isAsRecorded()) {
-                return asRecorded(replayed, out);
+                return asRecorded(replayed);
             }
-            return whatIf(replayed, out);
+            return whatIf(replayed);
         }
     }
 
@@ -207,7 +196,7 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    private int whatIf(ReplayedRun replayed, PrintWriter out) throws Exception {
+    private int whatIf(ReplayedRun replayed) throws Exception {
         Algorithm ofRun = replayed.config().algorithm();
         List<Alternative> alternatives = new ArrayList<>(List.of(new Alternative("recorded", ofRun)));
         if (rescore != null) {
@@ -227,42 +216,32 @@ public final class ReplayCommand implements Callable<Integer> {
         ReplayTotals totals = new ReplayTotals(names);
         long start = System.nanoTime();
         try (RescoreSetup rescoring = new RescoreSetup(rescore, replayed);
-                RewardOptions.Given others = rewards.isGiven()
-                        ? rewards.begin(replayed, spec.commandLine().getErr())
-                        : null;
-                KeptAlternatives kept = keep
-                        ? KeptAlternatives.begin(
-                                report, names, spec.commandLine().getErr())
-                        : null;
-                ReportFolder files = report == null ? null : begin()) {
+                RewardOptions.Given others = rewards.isGiven() ? rewards.begin(replayed, err()) : null;
+                KeptAlternatives kept = keep ? KeptAlternatives.begin(report, names, err()) : null;
+                ReportFolder files = report == null ? null : begin(report, WhatIfReport.FILES)) {
             WhatIf replay = new WhatIf(
                     replayed.recorded(),
                     range.range(),
                     alternatives,
-                    rescoring.rescorer(),
+                    rescoring.rescorer,
                     rescoring.isLearnersDecision(replayed.config()));
             if (kept != null) {
-                replay.keeping(kept.files());
+                replay.keeping(kept.files);
             }
             if (others != null) {
                 replay.rewardedBy(others.rewards());
             }
             try (CsvFile<StepUnder> csv =
                     files == null ? null : new CsvFile<>(files.file(WhatIfReport.STEPS), WhatIfReport.STEP_COLUMNS)) {
-                ProgressLine.during(
-                        "replaying",
-                        replay::passed,
-                        replay.toPass(),
-                        spec.commandLine().getErr(),
-                        () -> {
-                            replay.replay(threads(), step -> {
-                                totals.add(step);
-                                if (csv != null) {
-                                    write(step, names, csv);
-                                }
-                            });
-                            return true;
-                        });
+                ProgressLine.during("replaying", replay::passed, replay.toPass(), err(), () -> {
+                    replay.replay(threads(), step -> {
+                        totals.add(step);
+                        if (csv != null) {
+                            write(step, names, csv);
+                        }
+                    });
+                    return true;
+                });
             }
             if (totals.steps() == 0 && replay.undecided().isPresent()) {
                 throw new RefusedRequestException("nothing left to compare: "
@@ -276,27 +255,26 @@ public final class ReplayCommand implements Callable<Integer> {
                     replay.tokens(),
                     (System.nanoTime() - start) / 1e9,
                     sentences(totals, replay, others));
-            ReportText.lines(made).forEach(out::println);
+            ReportText.lines(made).forEach(out()::println);
             if (files != null) {
                 WhatIfReport.write(
                         files,
                         made.shownBy(replayed.viewedBy()).madeBy(ReportOrigin.here(TypedCommand.of(spec), null)),
-                        spec.commandLine().getErr()::println);
+                        err()::println);
                 files.finish();
             }
             if (kept != null) {
-                Lines.wrapped("", kept.finish()).forEach(out::println);
+                paragraph(kept.finish());
             }
         }
         if (report != null) {
-            out.println("results are in " + report + ": report.html, report.json, steps.csv");
+            out().println("results are in " + report + ": report.html, report.json, steps.csv");
         }
-        out.flush();
         return totals.agreement().different() > 0 || totals.notAsTrained() > 0 ? DIFFERS : 0;
     }
 
     private static List<String> sentences(ReplayTotals totals, WhatIf replay, RewardOptions.@Nullable Given others) {
-        List<String> sentences = new ArrayList<>(RescoreText.sentences(totals, replay.untrained(), replay.copies()));
+        List<String> sentences = new ArrayList<>(rescored(totals, replay.untrained(), replay.copies()));
         replay.undecided().ifPresent(sentences::add);
         if (others != null) {
             sentences.addAll(RewardOptions.sentences(others.rewards().comparison(), totals));
@@ -304,9 +282,9 @@ public final class ReplayCommand implements Callable<Integer> {
         return sentences;
     }
 
-    private ReportFolder begin() {
+    static ReportFolder begin(Path report, List<String> files) {
         try {
-            return ReportFolder.begin(report, WhatIfReport.FILES);
+            return ReportFolder.begin(report, files);
         } catch (IOException e) {
             throw new RefusedRequestException("cannot start a report in " + report + ": " + e.getMessage(), e);
         }
@@ -322,16 +300,12 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    private int asRecorded(ReplayedRun replayed, PrintWriter out) throws InterruptedException {
+    private int asRecorded(ReplayedRun replayed) throws InterruptedException {
         if (replayed.some().isPresent()) {
-            Lines.wrapped(
-                            "",
-                            "not replayed as recorded: the archive starts in the middle of the run, at batch "
-                                    + replayed.some().get().firstBatch()
-                                    + ", and every decision depends on all earlier ones; try other corrections on"
-                                    + " it (--corrections), or export the whole run")
-                    .forEach(out::println);
-            out.flush();
+            paragraph("not replayed as recorded: the archive starts in the middle of the run, at batch "
+                    + replayed.some().get().firstBatch()
+                    + ", and every decision depends on all earlier ones; try other corrections on"
+                    + " it (--corrections), or export the whole run");
             return NOT_PROVED;
         }
         AsRecorded replay = new AsRecorded(
@@ -341,75 +315,63 @@ public final class ReplayCommand implements Callable<Integer> {
                 replayed.maxValueBytes());
         long start = System.nanoTime();
         List<TaskVerdict> verdicts = ProgressLine.during(
-                "replaying",
-                replay::passed,
-                replay.toPass(),
-                spec.commandLine().getErr(),
-                () -> replay.replay(threads()));
-        AsRecordedText.lines(
+                "replaying", replay::passed, replay.toPass(), err(), () -> replay.replay(threads()));
+        lines(
                         verdicts,
                         replayed.recorded().topics().prefix(),
                         (System.nanoTime() - start) / 1e9,
                         replayed.recorded().hasGrown())
-                .forEach(out::println);
-        out.flush();
+                .forEach(out()::println);
         if (verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent())) {
             return DIFFERS;
         }
         return verdicts.stream().allMatch(TaskVerdict::isProved) ? 0 : NOT_PROVED;
     }
 
-    /** Prints the result of a replay as recorded. */
-    static final class AsRecordedText {
-        private AsRecordedText() {}
-
-        /**
-         * @param prefix of the run's topics
-         * @param isGrowing whether the run is live, so that its last records may have been read partly
-         */
-        static List<String> lines(List<TaskVerdict> verdicts, String prefix, double seconds, boolean isGrowing) {
-            List<String> lines = new ArrayList<>();
-            Map<String, Long> same = new TreeMap<>();
-            long taken = 0;
-            int again = 0;
-            for (TaskVerdict verdict : verdicts) {
-                verdict.same()
-                        .forEach((topic, count) -> same.merge(topic.substring(prefix.length()), count, Long::sum));
-                taken += verdict.taken();
-                again += Math.max(0, verdict.beginnings() - 1);
-                verdict.difference()
-                        .ifPresent(difference -> lines.addAll(Lines.wrapped("  differs     ", difference.toString())));
-                verdict.gap()
-                        .ifPresent(gap -> lines.addAll(Lines.wrapped("  not checked  ", verdict.task() + ": " + gap)));
-            }
-            boolean differs =
-                    verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent());
-            boolean isProved = verdicts.stream().allMatch(TaskVerdict::isProved);
-            List<String> all = new ArrayList<>();
-            all.add(
-                    isProved
-                            ? "as recorded: the replay reproduced every record of the run byte for byte"
-                            : differs
-                                    ? "as recorded: the replay and the run differ"
-                                    : "as recorded: no difference, but not all could be replayed");
-            all.addAll(lines);
-            same.forEach((topic, count) ->
-                    all.addAll(Lines.labelled(topic, String.format(Locale.ROOT, "%,d the same", count))));
-            all.addAll(Lines.labelled(
-                    "tasks",
-                    verdicts.size() + ", which read " + String.format(Locale.ROOT, "%,d", taken)
-                            + " records and were restarted or moved " + again + " times"));
-            all.addAll(Lines.labelled(
-                    "time",
-                    String.format(Locale.ROOT, "%.1f s, %,.0f records/s", seconds, taken / Math.max(1e-9, seconds))));
-            if (isGrowing && !isProved) {
-                all.addAll(Lines.wrapped(
-                        "  ",
-                        "The run is live: its newest steps may be incomplete. Replay again later, or after"
-                                + " it ended."));
-            }
-            return all;
+    /**
+     * @param prefix of the run's topics
+     * @param isGrowing whether the run is live, so that its last records may have been read partly
+     */
+    private static List<String> lines(List<TaskVerdict> verdicts, String prefix, double seconds, boolean isGrowing) {
+        List<String> lines = new ArrayList<>();
+        Map<String, Long> same = new TreeMap<>();
+        long taken = 0;
+        int again = 0;
+        for (TaskVerdict verdict : verdicts) {
+            verdict.same().forEach((topic, count) -> same.merge(topic.substring(prefix.length()), count, Long::sum));
+            taken += verdict.taken();
+            again += Math.max(0, verdict.beginnings() - 1);
+            verdict.difference()
+                    .ifPresent(difference -> lines.addAll(Lines.wrapped("  differs     ", difference.toString())));
+            verdict.gap().ifPresent(gap -> lines.addAll(Lines.wrapped("  not checked  ", verdict.task() + ": " + gap)));
         }
+        boolean differs =
+                verdicts.stream().anyMatch(verdict -> verdict.difference().isPresent());
+        boolean isProved = verdicts.stream().allMatch(TaskVerdict::isProved);
+        List<String> all = new ArrayList<>();
+        all.add(
+                isProved
+                        ? "as recorded: the replay reproduced every record of the run byte for byte"
+                        : differs
+                                ? "as recorded: the replay and the run differ"
+                                : "as recorded: no difference, but not all could be replayed");
+        all.addAll(lines);
+        same.forEach(
+                (topic, count) -> all.addAll(Lines.labelled(topic, String.format(Locale.ROOT, "%,d the same", count))));
+        all.addAll(Lines.labelled(
+                "tasks",
+                verdicts.size() + ", which read " + String.format(Locale.ROOT, "%,d", taken)
+                        + " records and were restarted or moved " + again + " times"));
+        all.addAll(Lines.labelled(
+                "time",
+                String.format(Locale.ROOT, "%.1f s, %,.0f records/s", seconds, taken / Math.max(1e-9, seconds))));
+        if (isGrowing && !isProved) {
+            all.addAll(Lines.wrapped(
+                    "  ",
+                    "The run is live: its newest steps may be incomplete. Replay again later, or after"
+                            + " it ended."));
+        }
+        return all;
     }
 
     /** The files of {@code --keep} and the lines about them, also when a signal ends the replay. */
@@ -426,7 +388,6 @@ public final class ReplayCommand implements Callable<Integer> {
                         err.println("interrupted: the output in " + folder + " is incomplete, and its files end in "
                                 + KeptFiles.UNFINISHED + " (" + files.steps()
                                 + " batches); the next replay with this report starts them again");
-                        err.flush();
                     },
                     "kept files");
             Runtime.getRuntime().addShutdownHook(whenInterrupted);
@@ -436,10 +397,6 @@ public final class ReplayCommand implements Callable<Integer> {
         static KeptAlternatives begin(Path report, List<String> names, PrintWriter err) {
             Path folder = report.resolve("kept");
             return new KeptAlternatives(folder, new KeptFiles(folder, names.subList(1, names.size())), err);
-        }
-
-        KeptFiles files() {
-            return files;
         }
 
         /** Prints the written files after a complete replay. */
@@ -476,6 +433,7 @@ public final class ReplayCommand implements Callable<Integer> {
     /** Versions and engine of {@code --rescore}. */
     static final class RescoreSetup implements AutoCloseable {
         private final @Nullable RecordedVersions versions;
+        /** Null if nothing is recomputed. */
         private final @Nullable Rescorer rescorer;
 
         /** @param text as given; null if not */
@@ -499,12 +457,6 @@ public final class ReplayCommand implements Callable<Integer> {
                     new Engine(Device.parse(config.run().device()), 1),
                     config.scorer().cachedVersions(versions.shape().parameterCount()),
                     config.scorer().tokenBudget());
-        }
-
-        /** Null if nothing is recomputed. */
-        @Nullable
-        Rescorer rescorer() {
-            return rescorer;
         }
 
         /**
@@ -531,52 +483,47 @@ public final class ReplayCommand implements Callable<Integer> {
         }
     }
 
-    /** Sentences about recomputed log-probs; empty if none were. */
-    static final class RescoreText {
-        private RescoreText() {}
-
-        /** @param untrained skipped batches without a recorded step */
-        static List<String> sentences(ReplayTotals totals, long untrained, long copies) {
-            List<String> sentences = new ArrayList<>();
-            Agreement agreement = totals.agreement();
-            if (agreement.computed() > 0) {
-                long compared = agreement.same() + agreement.different();
-                sentences.add(count(agreement.computed()) + " log-prob vectors were recomputed; "
-                        + (compared == 0
-                                ? "none of them under a recorded version, so there is no comparison"
-                                : agreement.different() == 0
-                                        ? count(compared)
-                                                + " of them under the versions of the record: the same bit for bit"
-                                        : count(agreement.different()) + " of the " + count(compared)
-                                                + " under the versions of the record differ from it, by "
-                                                + String.format(Locale.ROOT, "%.2g", agreement.largest())
-                                                + " at most: another device or machine type, or a wrong record"));
-            }
-            if (totals.asTrained() + totals.notAsTrained() > 0) {
-                sentences.add(
-                        totals.notAsTrained() == 0
-                                ? "the run's own corrections at the start of each step match the learner's log at all "
-                                        + count(totals.asTrained()) + " steps"
-                                : "at " + count(totals.notAsTrained()) + " of "
-                                        + count(totals.asTrained() + totals.notAsTrained())
-                                        + " steps the run's own corrections do not match the learner's log; give"
-                                        + " the run's configuration");
-            }
-            if (untrained > 0) {
-                sentences.add((untrained == 1
-                                ? "1 batch is left out: no step on it"
-                                : count(untrained) + " batches are left out: no step on them")
-                        + " is recorded yet");
-            }
-            if (copies > 0) {
-                sentences.add((copies == 1 ? "1 batch is" : count(copies) + " batches are")
-                        + " duplicated on the log: the learner skipped the copies, which count once here");
-            }
-            return sentences;
+    /** @param untrained skipped batches without a recorded step */
+    private static List<String> rescored(ReplayTotals totals, long untrained, long copies) {
+        List<String> sentences = new ArrayList<>();
+        Agreement agreement = totals.agreement();
+        if (agreement.computed() > 0) {
+            long compared = agreement.same() + agreement.different();
+            sentences.add(count(agreement.computed()) + " log-prob vectors were recomputed; "
+                    + (compared == 0
+                            ? "none of them under a recorded version, so there is no comparison"
+                            : agreement.different() == 0
+                                    ? count(compared)
+                                            + " of them under the versions of the record: the same bit for bit"
+                                    : count(agreement.different()) + " of the " + count(compared)
+                                            + " under the versions of the record differ from it, by "
+                                            + String.format(Locale.ROOT, "%.2g", agreement.largest())
+                                            + " at most: another device or machine type, or a wrong record"));
         }
-
-        private static String count(long value) {
-            return String.format(Locale.ROOT, "%,d", value);
+        if (totals.asTrained() + totals.notAsTrained() > 0) {
+            sentences.add(
+                    totals.notAsTrained() == 0
+                            ? "the run's own corrections at the start of each step match the learner's log at all "
+                                    + count(totals.asTrained()) + " steps"
+                            : "at " + count(totals.notAsTrained()) + " of "
+                                    + count(totals.asTrained() + totals.notAsTrained())
+                                    + " steps the run's own corrections do not match the learner's log; give"
+                                    + " the run's configuration");
         }
+        if (untrained > 0) {
+            sentences.add((untrained == 1
+                            ? "1 batch is left out: no step on it"
+                            : count(untrained) + " batches are left out: no step on them")
+                    + " is recorded yet");
+        }
+        if (copies > 0) {
+            sentences.add((copies == 1 ? "1 batch is" : count(copies) + " batches are")
+                    + " duplicated on the log: the learner skipped the copies, which count once here");
+        }
+        return sentences;
+    }
+
+    private static String count(long value) {
+        return String.format(Locale.ROOT, "%,d", value);
     }
 }

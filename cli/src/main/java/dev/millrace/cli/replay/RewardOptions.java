@@ -171,7 +171,6 @@ final class RewardOptions {
             }
             tokenizer = null;
             err.println(option + " gets token ids and no text, since " + why);
-            err.flush();
         }
         return given(new AskedReward(option, function, tokenizer, rows::of), true, rows);
     }

@@ -1,5 +1,6 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.log.run.CheckedRights;
 import dev.millrace.log.run.Right;
@@ -10,23 +11,18 @@ import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.ConfigTree;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.pipeline.AccountRights;
-import java.io.PrintWriter;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.apache.kafka.common.resource.PatternType;
 import org.apache.kafka.common.resource.ResourceType;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace acls}: the least rights of a run's roles on a cluster with ACLs. */
 @Command(
@@ -45,7 +41,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 nothing is missing; 4 --check found a missing right; 1 a failure; 2 a mistake in the"
                     + " command line."
         })
-public final class AclsCommand implements Callable<Integer> {
+public final class AclsCommand extends ScreenCommand {
     /** Exit status if a right is missing. */
     private static final int MISSING = 4;
 
@@ -81,9 +77,6 @@ public final class AclsCommand implements Callable<Integer> {
                     "Check the rights of --role for the account of the client settings; changes nothing of a run.")
     private boolean check;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() {
         if (check && (strimzi != null || principal != null)) {
@@ -94,9 +87,7 @@ public final class AclsCommand implements Callable<Integer> {
             throw new ConfigException("--check needs the roles of the account; give them with --role ROLE[,ROLE]");
         }
         MillraceConfig config = whereabouts();
-        PrintWriter out = spec.commandLine().getOut();
-        int status = check ? checked(config, out) : printed(config, out);
-        out.flush();
+        int status = check ? checked(config) : printed(config);
         return status;
     }
 
@@ -120,7 +111,7 @@ public final class AclsCommand implements Callable<Integer> {
         return config;
     }
 
-    private int printed(MillraceConfig config, PrintWriter out) {
+    private int printed(MillraceConfig config) {
         Map<String, Set<RoleRights>> accounts = new LinkedHashMap<>();
         for (RoleRights role : roles.isEmpty() ? List.of(RoleRights.values()) : roles) {
             accounts.computeIfAbsent(
@@ -131,62 +122,61 @@ public final class AclsCommand implements Callable<Integer> {
             List<Right> rights = Right.merged(AccountRights.of(config, itsRoles));
             String names = itsRoles.stream().map(RoleRights::lowerCase).collect(Collectors.joining(", "));
             if (strimzi == null) {
-                out.println("# " + names);
-                rights.forEach(right -> out.println(right.command(config.run().bootstrapServers(), account)));
+                out().println("# " + names);
+                rights.forEach(right -> out().println(right.command(config.run().bootstrapServers(), account)));
             } else {
-                print(account, names, rights, out);
+                print(account, names, rights);
             }
         });
         return 0;
     }
 
-    private void print(String account, String names, List<Right> rights, PrintWriter out) {
-        out.println("---");
-        out.println("# " + names);
-        out.println("apiVersion: kafka.strimzi.io/v1");
-        out.println("kind: KafkaUser");
-        out.println("metadata:");
-        out.println("  name: " + account.replaceFirst("^User:(CN=)?", ""));
-        out.println("  labels:");
-        out.println("    strimzi.io/cluster: " + strimzi);
-        out.println("spec:");
-        out.println("  authentication:");
-        out.println("    type: scram-sha-512");
-        out.println("  authorization:");
-        out.println("    type: simple");
-        out.println("    acls:");
+    private void print(String account, String names, List<Right> rights) {
+        out().println("---");
+        out().println("# " + names);
+        out().println("apiVersion: kafka.strimzi.io/v1");
+        out().println("kind: KafkaUser");
+        out().println("metadata:");
+        out().println("  name: " + account.replaceFirst("^User:(CN=)?", ""));
+        out().println("  labels:");
+        out().println("    strimzi.io/cluster: " + strimzi);
+        out().println("spec:");
+        out().println("  authentication:");
+        out().println("    type: scram-sha-512");
+        out().println("  authorization:");
+        out().println("    type: simple");
+        out().println("    acls:");
         for (Right right : rights) {
             for (String name : right.names()) {
-                out.println("      - resource:");
-                out.println("          type: "
+                out().println("      - resource:");
+                out().println("          type: "
                         + (right.type() == ResourceType.TRANSACTIONAL_ID
                                 ? "transactionalId"
                                 : right.type() == ResourceType.GROUP ? "group" : "topic"));
-                out.println("          name: \"" + name + "\"");
-                out.println(
-                        "          patternType: " + (right.pattern() == PatternType.PREFIXED ? "prefix" : "literal"));
-                out.println("        operations: ["
+                out().println("          name: \"" + name + "\"");
+                out().println("          patternType: "
+                        + (right.pattern() == PatternType.PREFIXED ? "prefix" : "literal"));
+                out().println("        operations: ["
                         + right.operations().stream().map(Right::named).collect(Collectors.joining(", ")) + "]");
             }
         }
     }
 
-    private int checked(MillraceConfig config, PrintWriter out) {
-        Map<String, Object> client = new HashMap<>(config.clientSettings());
-        client.put("bootstrap.servers", config.run().bootstrapServers());
+    private int checked(MillraceConfig config) {
+
         List<Right> rights = AccountRights.of(config, roles);
-        try (TopicAdministration administration = new TopicAdministration(client, config.topics())) {
+        try (TopicAdministration administration = new TopicAdministration(RunOptions.client(config), config.topics())) {
             administration.requireReachable();
             CheckedRights tried = administration.tried(config.run().topics(), rights);
-            Right.merged(tried.granted()).forEach(right -> out.println("ok       " + right));
-            Right.merged(tried.untried()).forEach(right -> out.println("unknown  " + right + "; not there yet"));
-            Right.merged(tried.missing()).forEach(right -> out.println("missing  " + right));
+            Right.merged(tried.granted()).forEach(right -> out().println("ok       " + right));
+            Right.merged(tried.untried()).forEach(right -> out().println("unknown  " + right + "; not there yet"));
+            Right.merged(tried.missing()).forEach(right -> out().println("missing  " + right));
             if (tried.missing().isEmpty()) {
                 return 0;
             }
-            out.println();
+            out().println();
             Right.merged(tried.missing())
-                    .forEach(right -> out.println(right.command(config.run().bootstrapServers(), Right.ANYBODY)));
+                    .forEach(right -> out().println(right.command(config.run().bootstrapServers(), Right.ANYBODY)));
             return MISSING;
         }
     }

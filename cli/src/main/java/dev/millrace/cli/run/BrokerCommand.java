@@ -1,5 +1,6 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.BrokerException;
@@ -10,13 +11,10 @@ import java.net.BindException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Path;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicReference;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** Runs one Kafka broker on loopback, for roles or a trainer in separate processes. */
 @Command(
@@ -26,7 +24,7 @@ import picocli.CommandLine.Spec;
             "Ends with Ctrl-C. 'train' without --bootstrap-servers has one of its own; its address is in broker.address of the run's folder."
         },
         description = "Runs a Kafka broker on loopback, to try several processes without a cluster.")
-public final class BrokerCommand implements Callable<Integer> {
+public final class BrokerCommand extends ScreenCommand {
     @Option(names = "--dir", paramLabel = "DIR", description = "Data folder.", defaultValue = "runs/broker")
     private Path directory;
 
@@ -36,9 +34,6 @@ public final class BrokerCommand implements Callable<Integer> {
             description = "On loopback; 0 for any free one. Default: ${DEFAULT-VALUE}.",
             defaultValue = "9092")
     private int port;
-
-    @Spec
-    private CommandSpec spec;
 
     @Override
     public Integer call() throws Exception {
@@ -53,10 +48,8 @@ public final class BrokerCommand implements Callable<Integer> {
                             failure.set(e);
                             ended.countDown();
                         });
-                        spec.commandLine()
-                                .getOut()
-                                .println("a broker listens at " + broker.bootstrapServers() + ", with its data in "
-                                        + directory + "; stop it with Ctrl-C");
+                        out().println("a broker listens at " + broker.bootstrapServers() + ", with its data in "
+                                + directory + "; stop it with Ctrl-C");
                         ended.await();
                     }
                     if (failure.get() != null) {

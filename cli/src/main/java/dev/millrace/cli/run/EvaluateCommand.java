@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import dev.millrace.api.environment.TaskSettings;
 import dev.millrace.cli.Logs;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.NotFoundException;
 import dev.millrace.cli.audit.RunOptions;
@@ -31,22 +32,17 @@ import dev.millrace.schemas.PassAtKEstimate;
 import dev.millrace.schemas.VersionEvaluation;
 import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.VersionUnavailableException;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace evaluate}: evaluates a version of a run on held-out prompts. */
 @Command(
@@ -64,7 +60,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 done; 1 a failure; 2 a mistake in the command line; 5 there is no such version or record."
         })
-public final class EvaluateCommand implements Callable<Integer> {
+public final class EvaluateCommand extends ScreenCommand {
     private static final String BEST = "best";
     private static final String LAST = "last";
 
@@ -126,33 +122,27 @@ public final class EvaluateCommand implements Callable<Integer> {
     @Mixin
     private RunOptions run;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
-        PrintWriter out = spec.commandLine().getOut();
         if (way.recorded || way.follow) {
             refuseBeside(way.recorded ? "--recorded" : "--follow");
         }
         if (way.follow) {
             Logs.ofRole();
-            SingleRole single = new SingleRole(run::over, RoleRights.EVALUATOR, false, false, out);
+            SingleRole single = new SingleRole(run::over, RoleRights.EVALUATOR, false, false, out());
             return StopSignals.during(() -> single.run(Pipeline::evaluation), single::stop)
                     ? 0
                     : StopSignals.INTERRUPTED;
         }
         try (EvaluatedRun evaluated = opened()) {
             if (!json) {
-                out.println(evaluated.title());
-                out.flush();
+                out().println(evaluated.title());
             }
             if (way.recorded) {
-                recorded(evaluated, out);
+                recorded(evaluated);
             } else {
-                tried(evaluated, out);
+                tried(evaluated);
             }
-            out.flush();
             return 0;
         }
     }
@@ -162,8 +152,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             return EvaluatedRun.on(run.open());
         }
         if (run.isGiven() || way.follow) {
-            throw new ParameterException(
-                    spec.commandLine(),
+            throw mistake(
                     way.follow
                             ? "--follow evaluates a live run, and an archive is not live; leave one of them out"
                             : "--archive names the run; leave out --run-dir, --run and --bootstrap-servers, or --archive");
@@ -173,14 +162,11 @@ public final class EvaluateCommand implements Callable<Integer> {
 
     private void refuseBeside(String option) {
         if (prompts != null || samples != null || data != null) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    option + " uses the run's configuration; leave out --prompts, --samples and --data"
-                            + (option.equals("--follow") ? ", or set them: --set evaluation.samples=16" : ""));
+            throw mistake(option + " uses the run's configuration; leave out --prompts, --samples and --data"
+                    + (option.equals("--follow") ? ", or set them: --set evaluation.samples=16" : ""));
         }
         if (option.equals("--follow") && (json || run.folder() != null)) {
-            throw new ParameterException(
-                    spec.commandLine(),
+            throw mistake(
                     json
                             ? "--follow writes records to the run's log, and --recorded --json prints them; leave --json out"
                             : "--follow is a role on a cluster, and millrace train evaluates by itself the run of its folder"
@@ -188,12 +174,12 @@ public final class EvaluateCommand implements Callable<Integer> {
         }
     }
 
-    private void recorded(EvaluatedRun evaluated, PrintWriter out) {
+    private void recorded(EvaluatedRun evaluated) {
         Evaluations evaluations = evaluated.evaluations();
         if (json) {
             ArrayNode all = new ObjectMapper().createArrayNode();
             evaluations.onSamePrompts().forEach(evaluation -> all.add(EvaluationJson.whole(evaluation)));
-            out.println(all.toPrettyString());
+            out().println(all.toPrettyString());
             return;
         }
         if (evaluations.isEmpty()) {
@@ -201,10 +187,10 @@ public final class EvaluateCommand implements Callable<Integer> {
                     "no version of the run was evaluated on held-out prompts; evaluation.every_versions sets the"
                             + " interval, and without --recorded a version is evaluated now");
         }
-        EvaluationTable.all(evaluations).forEach(out::println);
+        all(evaluations).forEach(out()::println);
     }
 
-    private void tried(EvaluatedRun evaluated, PrintWriter out) {
+    private void tried(EvaluatedRun evaluated) {
         MillraceConfig config = evaluated.config();
         config.requirePartners();
         long wanted = version(evaluated);
@@ -213,9 +199,9 @@ public final class EvaluateCommand implements Callable<Integer> {
                     new HeldOutTrial(evaluated.run(), config, held(config), asked(config), engine(), Clock.systemUTC());
             VersionEvaluation evaluation = trial.of(evaluated.versions(wanted), wanted, 0, () -> {});
             if (json) {
-                out.println(EvaluationJson.whole(evaluation).toPrettyString());
+                out().println(EvaluationJson.whole(evaluation).toPrettyString());
             } else {
-                EvaluationTable.one(evaluation).forEach(out::println);
+                one(evaluation).forEach(out()::println);
             }
         } catch (VersionUnavailableException | CorruptVersionException e) {
             throw BEST.equals(way.version)
@@ -243,8 +229,7 @@ public final class EvaluateCommand implements Callable<Integer> {
             }
             return version;
         } catch (NumberFormatException e) {
-            throw new ParameterException(
-                    spec.commandLine(), "--version must be a number, last or best: '" + asked + "'", e);
+            throw mistake("--version must be a number, last or best: '" + asked + "'", e);
         }
     }
 
@@ -253,7 +238,7 @@ public final class EvaluateCommand implements Callable<Integer> {
         try {
             return ofRun.with(prompts == null ? ofRun.prompts() : prompts, samples == null ? ofRun.samples() : samples);
         } catch (IllegalArgumentException e) {
-            throw new ParameterException(spec.commandLine(), "--" + e.getMessage(), e);
+            throw mistake("--" + e.getMessage(), e);
         }
     }
 
@@ -263,10 +248,8 @@ public final class EvaluateCommand implements Callable<Integer> {
             return config.task();
         }
         if (!(config.task() instanceof TextTask text)) {
-            throw new ParameterException(
-                    spec.commandLine(),
-                    "--data is given and the run's task is "
-                            + config.task().task().name() + ", which generates its own prompts; leave --data out");
+            throw mistake("--data is given and the run's task is "
+                    + config.task().task().name() + ", which generates its own prompts; leave --data out");
         }
         try {
             return text.holdingOut(
@@ -289,105 +272,98 @@ public final class EvaluateCommand implements Callable<Integer> {
         }
     }
 
-    /** Evaluations as lines for a terminal. */
-    static final class EvaluationTable {
-        private EvaluationTable() {}
-
-        /** All figures of one evaluation. */
-        static List<String> one(VersionEvaluation of) {
-            List<String> lines = new ArrayList<>(Lines.labelled(
-                    "version",
-                    say(
-                            "%d, weights %s; %s (%.12s), %d responses to each, temperature %s, top_p %s",
-                            of.getVersion(),
-                            of.getWeightsSha256(),
-                            EvaluationText.prompts(of),
-                            of.getDataSha256(),
-                            of.getSamplesPerPrompt(),
-                            of.getSampling().getTemperature(),
-                            of.getSampling().getTopP())));
-            lines.addAll(Lines.labelled("reward", EvaluationText.reward(of)));
-            for (PassAtKEstimate estimate : of.getPassAtK()) {
-                lines.addAll(Lines.labelled("pass@" + estimate.getK(), pass(estimate)));
-            }
-            lines.addAll(Lines.labelled("cut off", say("%.1f %% of the responses", 100 * of.getTruncatedShare())));
+    /** All figures of one evaluation. */
+    private static List<String> one(VersionEvaluation of) {
+        List<String> lines = new ArrayList<>(Lines.labelled(
+                "version",
+                say(
+                        "%d, weights %s; %s (%.12s), %d responses to each, temperature %s, top_p %s",
+                        of.getVersion(),
+                        of.getWeightsSha256(),
+                        EvaluationText.prompts(of),
+                        of.getDataSha256(),
+                        of.getSamplesPerPrompt(),
+                        of.getSampling().getTemperature(),
+                        of.getSampling().getTopP())));
+        lines.addAll(Lines.labelled("reward", EvaluationText.reward(of)));
+        for (PassAtKEstimate estimate : of.getPassAtK()) {
+            lines.addAll(Lines.labelled("pass@" + estimate.getK(), pass(estimate)));
+        }
+        lines.addAll(Lines.labelled("cut off", say("%.1f %% of the responses", 100 * of.getTruncatedShare())));
+        lines.addAll(Lines.labelled(
+                "lengths",
+                of.getDifficulties().stream().map(EvaluateCommand::bin).collect(Collectors.joining("; "))));
+        Double start = of.getStartLogProb();
+        if (start != null) {
+            lines.addAll(Lines.labelled("start", say("log-prob of its text under version 0 %.3f nats a token", start)));
+        }
+        if (of.getFailed() > 0) {
             lines.addAll(Lines.labelled(
-                    "lengths",
-                    of.getDifficulties().stream().map(EvaluationTable::bin).collect(Collectors.joining("; "))));
-            Double start = of.getStartLogProb();
-            if (start != null) {
-                lines.addAll(
-                        Lines.labelled("start", say("log-prob of its text under version 0 %.3f nats a token", start)));
-            }
-            if (of.getFailed() > 0) {
-                lines.addAll(Lines.labelled(
-                        "left out",
-                        say(
-                                "%d of %d responses, which could not be scored",
-                                of.getFailed(), of.getFailed() + EvaluationRecords.responses(of))));
-            }
-            return lines;
-        }
-
-        private static String pass(PassAtKEstimate estimate) {
-            String fit =
-                    estimate.getBetaBinomial() == null ? "" : say(", %.3f by a Beta fit", estimate.getBetaBinomial());
-            return estimate.getUnbiased() == null
-                    ? say("extrapolated %.3f at the shares as they are%s", estimate.getBernoulli(), fit)
-                    : say("%.3f", estimate.getUnbiased()) + interval(estimate.getLow(), estimate.getHigh());
-        }
-
-        private static String interval(@Nullable Double low, @Nullable Double high) {
-            return low == null || high == null ? "" : say(" (%.3f to %.3f)", low, high);
-        }
-
-        private static String bin(DifficultyLengths bin) {
-            String which = bin.getTo() == 0
-                    ? "never solved"
-                    : bin.getFrom() == 1
-                            ? "always solved"
-                            : say(
-                                    bin.getTo() == 1 ? "over %.0f %% solved" : "%.0f to %.0f %% solved",
-                                    100 * bin.getFrom(),
-                                    100 * bin.getTo());
-            return say(
-                    "%s, %d prompt%s: %.1f tokens, %.1f %% cut off",
-                    which,
-                    bin.getPrompts(),
-                    bin.getPrompts() == 1 ? "" : "s",
-                    bin.getTokensMean(),
-                    100 * bin.getTruncatedShare());
-        }
-
-        /** A line per version, the best marked; at least one evaluation. */
-        static List<String> all(Evaluations evaluations) {
-            List<String> lines = new ArrayList<>(
-                    List.of("  version                 reward   pass@1   cut off   log-prob under start"));
-            long best = evaluations.best().orElseThrow().getVersion();
-            for (VersionEvaluation each : evaluations.onSamePrompts()) {
-                Double pass = EvaluationRecords.passAt(each, 1).getUnbiased();
-                Double start = each.getStartLogProb();
-                lines.add(say(
-                                "%9d%s %22s %8s %8.1f%% %22s",
-                                each.getVersion(),
-                                each.getVersion() == best ? "*" : " ",
-                                EvaluationText.reward(each),
-                                pass == null ? "-" : say("%.3f", pass),
-                                100 * each.getTruncatedShare(),
-                                start == null ? "-" : say("%.3f", start))
-                        .stripTrailing());
-            }
-            VersionEvaluation last = evaluations.last().orElseThrow();
-            lines.addAll(Lines.wrapped(
-                    "  ",
+                    "left out",
                     say(
-                            "* is the best; %s (%.12s), %d responses to each",
-                            EvaluationText.prompts(last), last.getDataSha256(), last.getSamplesPerPrompt())));
-            return lines;
+                            "%d of %d responses, which could not be scored",
+                            of.getFailed(), of.getFailed() + EvaluationRecords.responses(of))));
         }
+        return lines;
+    }
 
-        private static String say(String pattern, Object... values) {
-            return String.format(Locale.ROOT, pattern, values);
+    private static String pass(PassAtKEstimate estimate) {
+        String fit = estimate.getBetaBinomial() == null ? "" : say(", %.3f by a Beta fit", estimate.getBetaBinomial());
+        return estimate.getUnbiased() == null
+                ? say("extrapolated %.3f at the shares as they are%s", estimate.getBernoulli(), fit)
+                : say("%.3f", estimate.getUnbiased()) + interval(estimate.getLow(), estimate.getHigh());
+    }
+
+    private static String interval(@Nullable Double low, @Nullable Double high) {
+        return low == null || high == null ? "" : say(" (%.3f to %.3f)", low, high);
+    }
+
+    private static String bin(DifficultyLengths bin) {
+        String which = bin.getTo() == 0
+                ? "never solved"
+                : bin.getFrom() == 1
+                        ? "always solved"
+                        : say(
+                                bin.getTo() == 1 ? "over %.0f %% solved" : "%.0f to %.0f %% solved",
+                                100 * bin.getFrom(),
+                                100 * bin.getTo());
+        return say(
+                "%s, %d prompt%s: %.1f tokens, %.1f %% cut off",
+                which,
+                bin.getPrompts(),
+                bin.getPrompts() == 1 ? "" : "s",
+                bin.getTokensMean(),
+                100 * bin.getTruncatedShare());
+    }
+
+    /** A line per version, the best marked; at least one evaluation. */
+    private static List<String> all(Evaluations evaluations) {
+        List<String> lines =
+                new ArrayList<>(List.of("  version                 reward   pass@1   cut off   log-prob under start"));
+        long best = evaluations.best().orElseThrow().getVersion();
+        for (VersionEvaluation each : evaluations.onSamePrompts()) {
+            Double pass = EvaluationRecords.passAt(each, 1).getUnbiased();
+            Double start = each.getStartLogProb();
+            lines.add(say(
+                            "%9d%s %22s %8s %8.1f%% %22s",
+                            each.getVersion(),
+                            each.getVersion() == best ? "*" : " ",
+                            EvaluationText.reward(each),
+                            pass == null ? "-" : say("%.3f", pass),
+                            100 * each.getTruncatedShare(),
+                            start == null ? "-" : say("%.3f", start))
+                    .stripTrailing());
         }
+        VersionEvaluation last = evaluations.last().orElseThrow();
+        lines.addAll(Lines.wrapped(
+                "  ",
+                say(
+                        "* is the best; %s (%.12s), %d responses to each",
+                        EvaluationText.prompts(last), last.getDataSha256(), last.getSamplesPerPrompt())));
+        return lines;
+    }
+
+    private static String say(String pattern, Object... values) {
+        return String.format(Locale.ROOT, pattern, values);
     }
 }

@@ -1,10 +1,10 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.log.EvaluationLog;
 import dev.millrace.log.EvaluationRecordReader;
 import dev.millrace.log.Evaluations;
 import dev.millrace.replay.archive.ArchivedRun;
-import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.replay.archive.RecordedVersions;
 import dev.millrace.runtime.config.ConfigBinder;
 import dev.millrace.runtime.config.ConfigException;
@@ -19,15 +19,10 @@ import dev.millrace.weights.CorruptVersionException;
 import dev.millrace.weights.PolicyFeed;
 import dev.millrace.weights.VersionUnavailableException;
 import java.nio.file.Path;
-import java.time.Duration;
-import java.util.Optional;
 import java.util.OptionalLong;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.common.TopicPartition;
 import org.jspecify.annotations.Nullable;
 
 interface EvaluatedRun extends AutoCloseable {
-    Duration PATIENCE = Duration.ofSeconds(30);
 
     RunIdentity run();
 
@@ -86,7 +81,7 @@ interface EvaluatedRun extends AutoCloseable {
 
             @Override
             public Evaluations evaluations() {
-                return EvaluationLog.read(audited.connection(), PATIENCE);
+                return EvaluationLog.read(audited.connection(), RunOptions.PATIENCE);
             }
 
             @Override
@@ -178,17 +173,7 @@ interface EvaluatedRun extends AutoCloseable {
             public Evaluations evaluations() {
                 EvaluationRecordReader records =
                         new EvaluationRecordReader(archive.run(), archive.lineage(), archive.registry());
-                for (TopicPartition partition :
-                        archive.partitions(archive.topics().evaluations())) {
-                    try (RecordCursor cursor =
-                            archive.read(partition, archive.range(partition).from())) {
-                        for (Optional<ConsumerRecord<byte[], byte[]>> next = cursor.next();
-                                next.isPresent();
-                                next = cursor.next()) {
-                            records.accept(next.get());
-                        }
-                    }
-                }
+                archive.forEach(archive.topics().evaluations(), records::accept);
                 return records.evaluations();
             }
 

@@ -1,8 +1,10 @@
 package dev.millrace.cli.run;
 
 import dev.millrace.cli.Logs;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ClientFile;
+import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.config.MillraceConfig;
@@ -10,12 +12,9 @@ import dev.millrace.runtime.pipeline.StandaloneRegistry;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace registry}: serves the schemas of a cluster's runs over HTTP. */
 @Command(
@@ -34,7 +33,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 130 it was ended; 1 a failure; 2 a mistake in the command line."
         })
-public final class RegistryCommand implements Callable<Integer> {
+public final class RegistryCommand extends ScreenCommand {
     @Option(
             names = "--bootstrap-servers",
             paramLabel = "HOST:PORT",
@@ -67,16 +66,12 @@ public final class RegistryCommand implements Callable<Integer> {
     @SuppressWarnings("UnusedVariable") // the command line reads it before commands run
     private boolean verbose;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         ViewOptions.requirePort("--port", port);
         MillraceConfig config = config();
         Logs.ofRole();
-        StandaloneRegistry registry =
-                new StandaloneRegistry(config, port, spec.commandLine().getOut());
+        StandaloneRegistry registry = new StandaloneRegistry(config, port, out());
         return StopSignals.during(
                 () -> {
                     registry.run();
@@ -92,9 +87,7 @@ public final class RegistryCommand implements Callable<Integer> {
         }
         clientFile.over(layers);
         settings.forEach(layers::set);
-        if (bootstrapServers != null) {
-            layers.set("run.bootstrap_servers", bootstrapServers);
-        }
+        ConfigOptions.set(layers, "run.bootstrap_servers", bootstrapServers);
         MillraceConfig config = layers.whereabouts();
         if (config.run().embedded()) {
             throw new ConfigException("no cluster given; give --bootstrap-servers HOST:PORT");

@@ -1,6 +1,7 @@
 package dev.millrace.cli.run;
 
 import dev.millrace.cli.Logs;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.log.run.RoleRights;
@@ -8,16 +9,12 @@ import dev.millrace.runtime.pipeline.Pipeline;
 import dev.millrace.runtime.pipeline.Role;
 import dev.millrace.runtime.pipeline.SingleRole;
 import dev.millrace.scorer.ScorerPurpose;
-import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.Locale;
-import java.util.concurrent.Callable;
 import java.util.function.Function;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /**
  * Roles as commands against a Kafka cluster: {@code admit}, {@code generate}, {@code gateway}, {@code score}, {@code
@@ -27,8 +24,8 @@ import picocli.CommandLine.Spec;
 public final class RoleCommands {
     private RoleCommands() {}
 
-    /** Base of the commands: runs one role until a signal or a failure. */
-    static final class RoleOptions {
+    /** Runs one role until a signal or a failure. */
+    abstract static class RoleCommand extends ScreenCommand {
         @Mixin
         private ConfigOptions configuration;
 
@@ -36,14 +33,9 @@ public final class RoleCommands {
         private boolean reconfigure;
 
         /** @param creates whether the role may create the run */
-        int run(CommandSpec spec, RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
+        final int run(RoleRights rights, boolean creates, Function<Pipeline, Role> role) throws Exception {
             Logs.ofRole();
-            SingleRole single = new SingleRole(
-                    configuration::over,
-                    rights,
-                    creates,
-                    reconfigure,
-                    spec.commandLine().getOut());
+            SingleRole single = new SingleRole(configuration::over, rights, creates, reconfigure, out());
             return StopSignals.during(() -> single.run(role), single::stop) ? 0 : StopSignals.INTERRUPTED;
         }
     }
@@ -57,16 +49,10 @@ public final class RoleCommands {
             footer = {"", FOOTER},
             description = "Releases prompts to generators, at most admission.eta versions ahead of the learner. One "
                     + "per run.")
-    public static final class Admit implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
+    public static final class Admit extends RoleCommand {
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, RoleRights.ADMISSION, true, Pipeline::admission);
+            return run(RoleRights.ADMISSION, true, Pipeline::admission);
         }
     }
 
@@ -75,16 +61,10 @@ public final class RoleCommands {
             name = "generate",
             footer = {"", FOOTER, "Several generators share the prompts; give each a generator.id of its own."},
             description = "Samples rollouts with the newest weights and publishes them.")
-    public static final class Generate implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
+    public static final class Generate extends RoleCommand {
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, RoleRights.GENERATOR, false, Pipeline::generator);
+            return run(RoleRights.GENERATOR, false, Pipeline::generator);
         }
     }
 
@@ -98,23 +78,14 @@ public final class RoleCommands {
             },
             description = "Serves samples as sessions to agents that speak the OpenAI API, and publishes their "
                     + "rollouts.")
-    public static final class Gateway implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
-        @Spec
-        private CommandSpec spec;
-
+    public static final class Gateway extends RoleCommand {
         @Override
         public Integer call() throws Exception {
-            PrintWriter out = spec.commandLine().getOut();
-            return options.run(
-                    spec,
+            return run(
                     RoleRights.GATEWAY,
                     false,
                     pipeline -> pipeline.gateway(url -> {
-                        out.println("agents open sessions at " + url + "/v1/sessions");
-                        out.flush();
+                        out().println("agents open sessions at " + url + "/v1/sessions");
                     }));
         }
     }
@@ -124,10 +95,7 @@ public final class RoleCommands {
             name = "score",
             footer = {"", FOOTER, "Several scorers share the rollouts; give each a scorer.id of its own."},
             description = "Recomputes rollouts' log-probs on the learner's engine and publishes them.")
-    public static final class Score implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
+    public static final class Score extends RoleCommand {
         @Option(
                 names = "--for",
                 paramLabel = "PURPOSE",
@@ -136,13 +104,9 @@ public final class RoleCommands {
                         + "scorer.reference or scorer.teacher.")
         private ScorerPurpose purpose;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() throws Exception {
-            return options.run(
-                    spec,
+            return run(
                     RoleRights.valueOf(purpose.role().toUpperCase(Locale.ROOT)),
                     false,
                     pipeline -> pipeline.scorer(purpose));
@@ -154,10 +118,7 @@ public final class RoleCommands {
             name = "stream",
             footer = {"", FOOTER, "Several instances share the partitions."},
             description = "Runs the Kafka Streams topology: joins rollouts and scores, corrects, assembles batches.")
-    public static final class Stream implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
+    public static final class Stream extends RoleCommand {
         @Option(
                 names = "--state-dir",
                 paramLabel = "DIR",
@@ -165,12 +126,9 @@ public final class RoleCommands {
                 description = "Folder for this instance's state; restored from the log if lost.")
         private Path stateDirectory;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() throws Exception {
-            return options.run(spec, RoleRights.TOPOLOGY, false, pipeline -> pipeline.topology(stateDirectory));
+            return run(RoleRights.TOPOLOGY, false, pipeline -> pipeline.topology(stateDirectory));
         }
     }
 
@@ -179,23 +137,16 @@ public final class RoleCommands {
             name = "learn",
             footer = {"", FOOTER, "One per run: a second one takes over and the first stops."},
             description = "Trains on batches and publishes each new version of the weights, exactly once.")
-    public static final class Learn implements Callable<Integer> {
-        @Mixin
-        private RoleOptions options;
-
+    public static final class Learn extends RoleCommand {
         @Option(
                 names = "--first-version",
                 description = "Publish the initial weights as version 0 if the run has none, and exit: for another "
                         + "trainer. With run.recorded=true create the run, without weights, for a recorder.")
         private boolean firstVersion;
 
-        @Spec
-        private CommandSpec spec;
-
         @Override
         public Integer call() throws Exception {
-            return options.run(
-                    spec, RoleRights.LEARNER, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
+            return run(RoleRights.LEARNER, true, firstVersion ? Pipeline::firstVersion : Pipeline::learner);
         }
     }
 }

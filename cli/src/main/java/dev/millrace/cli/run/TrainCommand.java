@@ -2,6 +2,7 @@ package dev.millrace.cli.run;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.cli.Logs;
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.config.ConfigOptions;
 import dev.millrace.gateway.HttpConfig;
@@ -26,12 +27,9 @@ import java.net.BindException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace train}: every role in one process, from random weights to a trained policy. */
 @Command(
@@ -45,7 +43,7 @@ import picocli.CommandLine.Spec;
             "Exit codes: 0 the goal or the last step was reached; 3 the time was over before; 130 Ctrl-C; 1 a failure;",
             "2 a mistake in the configuration."
         })
-public final class TrainCommand implements Callable<Integer> {
+public final class TrainCommand extends ScreenCommand {
     @Mixin
     private ConfigOptions options;
 
@@ -99,9 +97,6 @@ public final class TrainCommand implements Callable<Integer> {
     @Option(names = "--plain", description = "Print lines in place of the live view.")
     private boolean plain;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         if (view != null) {
@@ -115,7 +110,7 @@ public final class TrainCommand implements Callable<Integer> {
         Millrace run = new Millrace(config)
                 .in(folder)
                 .startedAt(ManagementFactory.getRuntimeMXBean().getStartTime())
-                .printingTo(spec.commandLine().getOut(), spec.commandLine().getErr())
+                .printingTo(out(), err())
                 .showing(() -> shown(config.http(), folder));
         if (summary != null) {
             requireWritable(summary.toAbsolutePath());
@@ -125,13 +120,12 @@ public final class TrainCommand implements Callable<Integer> {
     }
 
     private RunView shown(HttpConfig http, Path folder) {
-        RunView terminal = TerminalView.open(plain, spec.commandLine().getOut());
+        RunView terminal = TerminalView.open(plain, out());
         if (view == null) {
             return terminal;
         }
         try {
-            return PageView.open(
-                    http, view, folder, terminal, spec.commandLine().getOut());
+            return PageView.open(http, view, folder, terminal, out());
         } catch (RefusedRequestException e) {
             if (e.getCause() != null
                     && e.getCause().getCause() instanceof BindException) { // the view command has the option --port
@@ -159,17 +153,11 @@ public final class TrainCommand implements Callable<Integer> {
 
     private ConfigLayers over(ObjectNode begun) {
         ConfigLayers layers = options.over(begun);
-        set(layers, "model.checkpoint", model);
-        set(layers, "data.file", data);
-        set(layers, "task.eval.data.file", evalData);
-        set(layers, "reward.kind", reward);
+        ConfigOptions.set(layers, "model.checkpoint", model);
+        ConfigOptions.set(layers, "data.file", data);
+        ConfigOptions.set(layers, "task.eval.data.file", evalData);
+        ConfigOptions.set(layers, "reward.kind", reward);
         return maxSteps == null ? layers : layers.set("learner.max_steps=" + maxSteps);
-    }
-
-    private static void set(ConfigLayers layers, String key, Object value) {
-        if (value != null) {
-            layers.set(key, value.toString());
-        }
     }
 
     /** Reports problems before the run. */
@@ -214,7 +202,6 @@ public final class TrainCommand implements Callable<Integer> {
                         new ViewedRuns(List.of(source), folder.toAbsolutePath().getParent(), ViewOptions.indexes(null));
                 server = ViewServer.open(http, port, runs, ViewOptions.shelf(List.of()));
                 out.println("view at " + server.address() + "#/" + source.name() + "/now");
-                out.flush();
                 return new PageView(terminal, server, runs.run(source.name()).orElseThrow());
             } catch (RuntimeException e) {
                 terminal.close();

@@ -1,5 +1,6 @@
 package dev.millrace.cli.run;
 
+import dev.millrace.cli.ScreenCommand;
 import dev.millrace.cli.StopSignals;
 import dev.millrace.cli.audit.RunOptions;
 import dev.millrace.gateway.HttpConfig;
@@ -10,18 +11,14 @@ import dev.millrace.runtime.train.RunDirectory;
 import dev.millrace.view.follow.RunSource;
 import dev.millrace.view.follow.ViewedRuns;
 import dev.millrace.view.http.ViewServer;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.Spec;
 
 /** {@code millrace view}: serves a page over live, ended and archived runs. */
 @Command(
@@ -39,7 +36,7 @@ import picocli.CommandLine.Spec;
             "",
             "Exit codes: 0 or 130 it was ended; 1 a failure; 2 a mistake in the command line."
         })
-public final class ViewCommand implements Callable<Integer> {
+public final class ViewCommand extends ScreenCommand {
     @Mixin
     private RunOptions run;
 
@@ -56,9 +53,6 @@ public final class ViewCommand implements Callable<Integer> {
     @Mixin
     private ViewOptions view;
 
-    @Spec
-    private CommandSpec spec;
-
     @Override
     public Integer call() throws Exception {
         HttpConfig http = run.http();
@@ -72,10 +66,8 @@ public final class ViewCommand implements Callable<Integer> {
         ViewedRuns viewed = new ViewedRuns(named, runs, view.indexes());
         named.stream().findFirst().ifPresent(first -> viewed.run(first.name())); // is read while the port opens
         try (ViewServer server = view.open(http, viewed)) {
-            PrintWriter out = spec.commandLine().getOut();
-            out.println("view at " + server.address()
+            out().println("view at " + server.address()
                     + (named.isEmpty() ? "" : "#/" + named.get(0).name() + "/now") + "; stop it with Ctrl-C");
-            out.flush();
             StopSignals.during(
                     () -> {
                         ended.await();
