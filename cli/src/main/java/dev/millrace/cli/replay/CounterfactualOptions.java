@@ -13,13 +13,13 @@ final class CounterfactualOptions {
             description = "Retrain over the recorded batches from --from-version (default: the oldest) to"
                     + " --to-version, with the run's settings, which must reproduce the recorded weights bit for"
                     + " bit, and with each --corrections.")
-    private boolean retrain;
+    boolean retrain;
 
     @Option(
             names = "--live",
             description = "With --retrain: sample new, equally stale rollouts of the recorded prompts in place of "
                     + "the recorded ones.")
-    private boolean live;
+    boolean live;
 
     @Option(
             names = "--seeds",
@@ -27,34 +27,34 @@ final class CounterfactualOptions {
             defaultValue = "1",
             description = "With --live: seeds to sample with (default: ${DEFAULT-VALUE}); the first is the recorded "
                     + "one.")
-    private int seeds;
+    int seeds;
 
     @Option(
             names = "--gradients",
             description = "Compare the gradient of recorded batches under each --corrections with the run's and "
                     + "with an on-policy gradient, from --from-version to --to-version or at --at-version.")
-    private boolean gradients;
+    boolean gradients;
 
     @Option(
             names = "--at-version",
             paramLabel = "V",
             split = ",",
             description = "With --gradients: only the steps from these versions.")
-    private List<Long> atVersions = new ArrayList<>();
+    List<Long> atVersions = new ArrayList<>();
 
     @Option(
             names = "--evaluate-every",
             paramLabel = "N",
             defaultValue = "8",
             description = "With --retrain: steps between evaluations (default: ${DEFAULT-VALUE}).")
-    private int evaluateEvery;
+    int evaluateEvery;
 
     @Option(
             names = "--evaluation-prompts",
             paramLabel = "N",
             defaultValue = "256",
             description = "Prompts per evaluation, always the same (default: ${DEFAULT-VALUE}); 0 for none.")
-    private int evaluationPrompts;
+    int evaluationPrompts;
 
     @Option(
             names = "--reference-groups",
@@ -62,7 +62,7 @@ final class CounterfactualOptions {
             defaultValue = "64",
             description =
                     "With --gradients: groups for the on-policy gradient (default: ${DEFAULT-VALUE}); 0 for none.")
-    private int referenceGroups;
+    int referenceGroups;
 
     boolean isGiven() {
         return retrain || gradients;
@@ -92,37 +92,5 @@ final class CounterfactualOptions {
             throw new ConfigException("--evaluation-prompts and --reference-groups must be at least 0: "
                     + evaluationPrompts + " and " + referenceGroups);
         }
-    }
-
-    boolean retrain() {
-        return retrain;
-    }
-
-    boolean live() {
-        return live;
-    }
-
-    int seeds() {
-        return seeds;
-    }
-
-    boolean gradients() {
-        return gradients;
-    }
-
-    List<Long> atVersions() {
-        return atVersions;
-    }
-
-    int evaluateEvery() {
-        return evaluateEvery;
-    }
-
-    int evaluationPrompts() {
-        return evaluationPrompts;
-    }
-
-    int referenceGroups() {
-        return referenceGroups;
     }
 }

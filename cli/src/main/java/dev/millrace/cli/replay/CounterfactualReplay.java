@@ -23,7 +23,6 @@ import dev.millrace.report.Report;
 import dev.millrace.report.ReportFolder;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.ReportText;
-import dev.millrace.runtime.RefusedRequestException;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.MillraceConfig;
 import dev.millrace.runtime.report.RunRollouts;
@@ -96,7 +95,7 @@ final class CounterfactualReplay {
      */
     private boolean isWithoutRecordedRewards() {
         return rewards.isGiven()
-                && options.live()
+                && options.live
                 && replayed.config().topology().join().reward();
     }
 
@@ -108,7 +107,7 @@ final class CounterfactualReplay {
      */
     int run(@Nullable Path place) throws IOException {
         try (RewardOptions.Given given = rewards.isGiven() ? rewards.begin(replayed, err) : null) {
-            if (given != null && options.live() && !given.judgesAnew()) {
+            if (given != null && options.live && !given.judgesAnew()) {
                 throw new ConfigException(
                         "--live samples new rollouts, and a file or a topic of rewards has only the recorded ones;"
                                 + " name a kind of reward, or a program with --rewarder, or leave out --live");
@@ -128,7 +127,7 @@ final class CounterfactualReplay {
         try (RecordedVersions versions = new RecordedVersions(
                         replayed.recorded(), replayed.config().weights());
                 RunTask task = task(versions, engine);
-                ReportFolder folder = place == null ? null : begin(place)) {
+                ReportFolder folder = place == null ? null : ReplayCommand.begin(place, CounterfactualFiles.NAMES)) {
             VersionInterval steps = steps(versions);
             CounterfactualFiles report = folder == null
                     ? null
@@ -139,20 +138,20 @@ final class CounterfactualReplay {
                             ReportOrigin.here(command, null),
                             err::println);
             int status = 0;
-            if (options.retrain()) {
+            if (options.retrain) {
                 status = retrain(
                         versions,
                         steps,
                         engine,
-                        Optional.ofNullable(options.evaluationPrompts() == 0 ? null : task),
+                        Optional.ofNullable(options.evaluationPrompts == 0 ? null : task),
                         report);
             }
-            if (options.gradients()) {
+            if (options.gradients) {
                 gradients(
                         versions,
                         steps,
                         engine,
-                        Optional.ofNullable(options.referenceGroups() == 0 ? null : task),
+                        Optional.ofNullable(options.referenceGroups == 0 ? null : task),
                         report);
             }
             if (report != null) {
@@ -171,29 +170,20 @@ final class CounterfactualReplay {
                                         + " rollouts: every variant used the other rewards, and none can match the record.")
                         .forEach(out::println);
             }
-            out.flush();
             return status;
-        }
-    }
-
-    private static ReportFolder begin(Path place) {
-        try {
-            return ReportFolder.begin(place, CounterfactualFiles.NAMES);
-        } catch (IOException e) {
-            throw new RefusedRequestException("cannot start a report in " + place + ": " + e.getMessage(), e);
         }
     }
 
     private VersionInterval steps(RecordedVersions versions) {
         try {
-            if (!options.gradients() || options.atVersions().isEmpty()) {
+            if (!options.gradients || options.atVersions.isEmpty()) {
                 return held(range.fromVersion(), range.toVersion(), versions);
             }
-            if (options.retrain() || range.isGiven()) {
+            if (options.retrain || range.isGiven()) {
                 throw new ConfigException(
                         "--at-version chooses steps by itself; leave out --from-version, --to-version and --retrain");
             }
-            TreeSet<Long> at = new TreeSet<>(options.atVersions());
+            TreeSet<Long> at = new TreeSet<>(options.atVersions);
             return held(at.first(), at.last() + 1, versions);
         } catch (IllegalArgumentException e) {
             throw new ConfigException(String.valueOf(e.getMessage()), e);
@@ -243,8 +233,8 @@ final class CounterfactualReplay {
                 config,
                 versions.shape(),
                 engine,
-                options.evaluationPrompts(),
-                options.referenceGroups());
+                options.evaluationPrompts,
+                options.referenceGroups);
     }
 
     private int retrain(
@@ -257,10 +247,10 @@ final class CounterfactualReplay {
         requireOptimizer(steps);
         long start = System.nanoTime();
         RetrainSeeds found = new RetrainSeeds(
-                options.live()
+                options.live
                         ? live(versions, steps, engine, task)
                         : List.of(learn(versions, steps, engine, task, Optional.empty(), new AtomicLong())),
-                options.live());
+                options.live);
         Report text = RetrainReport.of(found, steps, (System.nanoTime() - start) / 1e9);
         ReportText.lines(text).forEach(out::println);
         if (report != null) {
@@ -283,7 +273,7 @@ final class CounterfactualReplay {
                         engine,
                         config.learner().step().tokensPerMicrobatch(),
                         isWithoutRecordedRewards())) {
-            for (int seed = 0; seed < options.seeds(); seed++) {
+            for (int seed = 0; seed < options.seeds; seed++) {
                 found.add(learn(
                         versions, steps, engine, task, Optional.of(new FreshRolloutOptions(sampling, seed)), before));
                 before.addAndGet(steps.steps());
@@ -303,12 +293,12 @@ final class CounterfactualReplay {
         RetrainRecord found =
                 new RetrainRecord(variants.stream().map(Variant::name).toList());
         Retraining retraining =
-                new Retraining(replayed.recorded(), versions, engine, variants, live, task, options.evaluateEvery());
+                new Retraining(replayed.recorded(), versions, engine, variants, live, task, options.evaluateEvery);
         if (others != null) {
             retraining.rewardedBy(others.rewards());
         }
         ProgressLine.during(
-                "retraining", () -> before.get() + retraining.passed(), steps.steps() * options.seeds(), err, () -> {
+                "retraining", () -> before.get() + retraining.passed(), steps.steps() * options.seeds, err, () -> {
                     retraining.replay(steps, found);
                     return true;
                 });
@@ -328,7 +318,7 @@ final class CounterfactualReplay {
         if (others != null) {
             gradients.rewardedBy(others.rewards());
         }
-        List<Long> at = options.atVersions();
+        List<Long> at = options.atVersions;
         long start = System.nanoTime();
         ProgressLine.during(
                 "gradients", gradients::passed, at.isEmpty() ? steps.steps() : new TreeSet<>(at).size(), err, () -> {

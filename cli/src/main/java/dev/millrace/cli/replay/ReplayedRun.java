@@ -14,26 +14,12 @@ import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /** The run that is replayed or exported as tables, on a log or in an archive, and its configuration. */
-final class ReplayedRun implements AutoCloseable {
-    private final RecordedRun recorded;
-    private final MillraceConfig config;
-    private final int maxValueBytes;
-    private final @Nullable AuditedRun audited;
-    private final String options;
-
-    private ReplayedRun(
-            RecordedRun recorded,
-            MillraceConfig config,
-            int maxValueBytes,
-            @Nullable AuditedRun audited,
-            String options) {
-        this.options = options;
-        this.recorded = recorded;
-        this.config = config;
-        this.maxValueBytes = maxValueBytes;
-        this.audited = audited;
-    }
-
+record ReplayedRun(
+        RecordedRun recorded,
+        MillraceConfig config,
+        int maxValueBytes,
+        @Nullable AuditedRun audited,
+        String options) implements AutoCloseable {
     static ReplayedRun open(RunOptions options) {
         AuditedRun audited = options.open();
         try {
@@ -62,17 +48,9 @@ final class ReplayedRun implements AutoCloseable {
                 "--archive " + archive);
     }
 
-    RecordedRun recorded() {
-        return recorded;
-    }
-
     /** Contents, for an archive of some batches. */
     Optional<HeldRange> some() {
         return recorded instanceof ArchivedRun archived ? archived.held() : Optional.empty();
-    }
-
-    MillraceConfig config() {
-        return config;
     }
 
     String viewedBy() {
@@ -82,10 +60,6 @@ final class ReplayedRun implements AutoCloseable {
     /** The run's log; empty for an archive. */
     Optional<LogConnection> connection() {
         return Optional.ofNullable(audited).map(AuditedRun::connection);
-    }
-
-    int maxValueBytes() {
-        return maxValueBytes;
     }
 
     @Override

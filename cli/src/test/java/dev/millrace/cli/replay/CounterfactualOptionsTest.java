@@ -16,8 +16,8 @@ class CounterfactualOptionsTest {
 
     @Test
     void shouldTakeTheRecordedRolloutsUnlessItIsToldOtherwise() {
-        assertThat(options("--retrain").live()).isFalse();
-        assertThat(options("--retrain", "--live", "--seeds", "3").seeds()).isEqualTo(3);
+        assertThat(options("--retrain").live).isFalse();
+        assertThat(options("--retrain", "--live", "--seeds", "3").seeds).isEqualTo(3);
     }
 
     @Test
