@@ -7,6 +7,7 @@ import com.fasterxml.jackson.core.util.MinimalPrettyPrinter;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.SerializationFeature;
 import dev.millrace.cli.ScreenCommand;
+import dev.millrace.cli.correct.SequenceFile.SequenceLine;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.algorithm.Preset;
 import dev.millrace.corrections.ratio.RatioKind;

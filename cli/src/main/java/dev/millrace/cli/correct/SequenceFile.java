@@ -1,6 +1,7 @@
 package dev.millrace.cli.correct;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import dev.millrace.cli.correct.SequenceFile.SequenceLine;
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.ratio.RatioKind;
@@ -104,6 +105,14 @@ record SequenceFile(List<SequenceLine> lines, int badLines) {
         }
         return packed;
     }
+
+    /**
+     * One validated input sequence.
+     *
+     * @param number line number in the file, from 1
+     * @param logProbs the vectors of the line by policy, one element per token; 0 where the line has null
+     */
+    record SequenceLine(int number, String id, byte[] mask, Map<String, float[]> logProbs) {}
 
     /** Format of an input line; see the package. */
     static final class LineSchema {
