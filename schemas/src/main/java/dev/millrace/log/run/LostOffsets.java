@@ -43,38 +43,25 @@ public final class LostOffsets {
         RunTopics topics = connection.topics();
         this.connection = connection;
         this.role = role;
-        switch (role) {
-            case "generator" -> {
-                input = topics.prompts();
-                output = topics.rollouts();
-                isWork = isRecord(
+        input = role.equals("generator") ? topics.prompts() : topics.rollouts();
+        output = switch (role) {
+            case "generator" -> topics.rollouts();
+            case "scorer" -> topics.scores();
+            case "reference" -> topics.referenceScores();
+            case "teacher" -> topics.teacherScores();
+            case "topology" -> topics.trajectories();
+            default -> throw new IllegalArgumentException("the position of the " + role + " is not a group's offset");
+        };
+        isWork = switch (role) {
+            case "generator" ->
+                isRecord(
                         Rollout.class,
                         // of a request of admission; an imported one has a group of its own
                         it -> owns(it.getRunId(), it.getEpoch())
                                 && (it.getGroupId() + "-").startsWith(it.getEpoch() + "-" + it.getOrdinal() + "-"));
-            }
-            case "scorer" -> {
-                input = topics.rollouts();
-                output = topics.scores();
-                isWork = isRecord(Score.class, it -> owns(it.getRunId(), it.getEpoch()));
-            }
-            case "reference" -> {
-                input = topics.rollouts();
-                output = topics.referenceScores();
-                isWork = isRecord(Score.class, it -> owns(it.getRunId(), it.getEpoch()));
-            }
-            case "teacher" -> {
-                input = topics.rollouts();
-                output = topics.teacherScores();
-                isWork = isRecord(Score.class, it -> owns(it.getRunId(), it.getEpoch()));
-            }
-            case "topology" -> {
-                input = topics.rollouts();
-                output = topics.trajectories();
-                isWork = isRecord(Trajectory.class, it -> owns(it.getRunId(), it.getEpoch()));
-            }
-            default -> throw new IllegalArgumentException("the position of the " + role + " is not a group's offset");
-        }
+            case "topology" -> isRecord(Trajectory.class, it -> owns(it.getRunId(), it.getEpoch()));
+            default -> isRecord(Score.class, it -> owns(it.getRunId(), it.getEpoch()));
+        };
     }
 
     private boolean owns(String runId, int epoch) {
