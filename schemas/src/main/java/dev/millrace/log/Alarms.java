@@ -3,6 +3,7 @@ package dev.millrace.log;
 import java.time.Clock;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -20,16 +21,11 @@ import org.slf4j.LoggerFactory;
 public final class Alarms {
     private static final Logger LOG = LoggerFactory.getLogger(Alarms.class);
 
-    private record Condition(String name, String subject) implements Comparable<Condition> {
-        @Override
-        public int compareTo(Condition other) {
-            int byName = name.compareTo(other.name);
-            return byName != 0 ? byName : subject.compareTo(other.subject);
-        }
-    }
+    private record Condition(String name, String subject) {}
 
     private final Clock clock;
-    private final Map<Condition, Alarm> standing = new TreeMap<>();
+    private final Map<Condition, Alarm> standing =
+            new TreeMap<>(Comparator.comparing(Condition::name).thenComparing(Condition::subject));
     private final Map<String, Long> raised = new TreeMap<>();
     private final List<Consumer<String>> listeners = new CopyOnWriteArrayList<>();
     private final Map<String, Pulse> pulses = new ConcurrentSkipListMap<>();
