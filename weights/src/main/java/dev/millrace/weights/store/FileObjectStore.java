@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 public final class FileObjectStore implements ObjectStore {
     static final String PARTIAL = ".partial";
 
-    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*");
+    static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*");
 
     private final Path directory;
 
@@ -105,14 +105,9 @@ public final class FileObjectStore implements ObjectStore {
     }
 
     private static String hash(Path file) throws IOException {
-        MessageDigest digest = DigestUtils.getSha256Digest();
         try (InputStream in = Files.newInputStream(file)) {
-            byte[] buffer = new byte[1 << 16];
-            for (int n = in.read(buffer); n > 0; n = in.read(buffer)) {
-                digest.update(buffer, 0, n);
-            }
+            return DigestUtils.sha256Hex(in);
         }
-        return HexFormat.of().formatHex(digest.digest());
     }
 
     @Override
@@ -150,11 +145,15 @@ public final class FileObjectStore implements ObjectStore {
     }
 
     private Path target(String name) {
+        return directory.resolve(requireName(name));
+    }
+
+    static String requireName(String name) {
         if (!NAME.matcher(name).matches()) {
             throw new IllegalArgumentException(
                     "an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
         }
-        return directory.resolve(name);
+        return name;
     }
 
     @Override

@@ -40,7 +40,6 @@ final class S3ObjectStore implements ObjectStore {
     private static final String HASH = "millrace-sha256";
     private static final Pattern LOCATION =
             Pattern.compile("s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9_-][A-Za-z0-9._/-]*?))?/?");
-    private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*");
     private static final int NOT_FOUND = 404;
     static final int PART_BYTES = 64 << 20;
 
@@ -89,7 +88,7 @@ final class S3ObjectStore implements ObjectStore {
 
     @Override
     public URI put(String name, String sha256, List<ByteBuffer> content) throws IOException {
-        String key = prefix + requireName(name);
+        String key = prefix + FileObjectStore.requireName(name);
         long bytes = content.stream().mapToLong(ByteBuffer::remaining).sum();
         S3Client to = client();
         try {
@@ -206,7 +205,7 @@ final class S3ObjectStore implements ObjectStore {
 
     @Override
     public List<URI> list(String below) throws IOException {
-        String keys = prefix + requireName(below) + "/";
+        String keys = prefix + FileObjectStore.requireName(below) + "/";
         S3Client in = client();
         try {
             return in.listObjectsV2Paginator(request -> request.bucket(bucket).prefix(keys)).contents().stream()
@@ -220,20 +219,12 @@ final class S3ObjectStore implements ObjectStore {
 
     @Override
     public URI uriOf(String name) {
-        return uri(prefix + requireName(name));
+        return uri(prefix + FileObjectStore.requireName(name));
     }
 
     @Override
     public String nameOf(URI uri) {
         return key(uri).substring(prefix.length());
-    }
-
-    private static String requireName(String name) {
-        if (!NAME.matcher(name).matches()) {
-            throw new IllegalArgumentException(
-                    "an object's name is slash-separated letters, digits, '-', '_' and '.': " + name);
-        }
-        return name;
     }
 
     private URI uri(String key) {
@@ -244,7 +235,8 @@ final class S3ObjectStore implements ObjectStore {
     private String key(URI uri) {
         String own = SCHEME + bucket + "/" + prefix;
         String text = uri.toString();
-        if (!text.startsWith(own) || !NAME.matcher(text.substring(own.length())).matches()) {
+        if (!text.startsWith(own)
+                || !FileObjectStore.NAME.matcher(text.substring(own.length())).matches()) {
             throw new IllegalArgumentException(
                     uri + " is not in the store " + own + "; give every role of the run the same weights.store");
         }
