@@ -113,7 +113,7 @@ final class ManifestFollower implements AutoCloseable {
             return;
         }
         Long before = readUpTo.put(record.partition(), record.offset());
-        if (before != null && record.offset() <= before && !readAgain(record, before)) {
+        if (before != null && record.offset() <= before && !cutOff(record.partition(), record.offset(), before)) {
             return;
         }
         if (record.value() == null) {
@@ -145,15 +145,6 @@ final class ManifestFollower implements AutoCloseable {
         }
     }
 
-    /**
-     * Handles a log truncated below the read position: reads again from there or from its beginning.
-     *
-     * @return whether this record is the first one read again
-     */
-    private boolean readAgain(ConsumerRecord<byte[], byte[]> record, long before) {
-        return cutOff(record.partition(), record.offset(), before);
-    }
-
     /** Detects a truncated log without new records: the consumer silently resets to the log's end. */
     private synchronized void noticeCut(TopicPartition partition) {
         Long before = readUpTo.get(partition.partition());
@@ -164,6 +155,11 @@ final class ManifestFollower implements AutoCloseable {
         }
     }
 
+    /**
+     * Handles a log truncated below the read position: reads again from there or from its beginning.
+     *
+     * @return whether it is read from there, so that the record at this offset is the first one read again
+     */
     private boolean cutOff(int partition, long offset, long before) {
         LOG.warn(
                 "{}-{} lost records that were read, from offset {} or earlier up to offset {}; uses the records there now",
