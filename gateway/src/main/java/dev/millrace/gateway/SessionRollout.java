@@ -3,9 +3,9 @@ package dev.millrace.gateway;
 import dev.millrace.api.environment.EpisodeStart;
 import dev.millrace.api.environment.Transcript;
 import dev.millrace.api.environment.VerifiedReward;
+import dev.millrace.generator.sampling.VerifiedCredit;
 import dev.millrace.schemas.Agent;
 import dev.millrace.schemas.Branch;
-import dev.millrace.schemas.Credit;
 import dev.millrace.schemas.EngineIdentity;
 import dev.millrace.schemas.FinishReason;
 import dev.millrace.schemas.KeptSupport;
@@ -203,7 +203,7 @@ final class SessionRollout implements Transcript {
                         policyId, null, new Agent(session.agent() == null ? UNNAMED : session.agent(), true), engine))
                 .setTask(request.getTask())
                 .setSamplingTrace(trace())
-                .setCredit(credit(verdict.turnRewards()))
+                .setCredit(VerifiedCredit.of(verdict, turns))
                 .setBranch(goesOnFrom)
                 .build();
     }
@@ -213,20 +213,6 @@ final class SessionRollout implements Transcript {
                 .setMaxTokens(Math.max(ofTurn.getMaxTokens(), tokens.length))
                 .setSeed(session.sample().prompt().request().getSampling().getSeed())
                 .build();
-    }
-
-    private @Nullable Credit credit(List<Double> turnRewards) {
-        if (turnRewards.isEmpty()) {
-            return null;
-        }
-        float[] all = new float[turns.size()];
-        int ofPolicy = 0;
-        for (int i = 0; i < all.length; i++) {
-            if (turns.get(i).getSpeaker() == Speaker.POLICY) {
-                all[i] = turnRewards.get(ofPolicy++).floatValue();
-            }
-        }
-        return Credit.newBuilder().setTurnLevelRewards(PackedFloats.of(all)).build();
     }
 
     /** Concatenated rows, one per trained token. */

@@ -10,7 +10,7 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /** What an environment said of turns and tokens, as the record has it. */
-final class VerifiedCredit {
+public final class VerifiedCredit {
     private VerifiedCredit() {}
 
     /**
@@ -41,7 +41,7 @@ final class VerifiedCredit {
      *
      * @param verdict with as many as {@link #require} wants
      */
-    static @Nullable Credit of(VerifiedReward verdict, List<Turn> turns) {
+    public static @Nullable Credit of(VerifiedReward verdict, List<Turn> turns) {
         ByteBuffer perTurn = verdict.turnRewards().isEmpty() ? null : perTurn(verdict.turnRewards(), turns);
         ByteBuffer perToken = verdict.tokenRewards().isEmpty() ? null : perToken(verdict.tokenRewards());
         return perTurn == null && perToken == null
