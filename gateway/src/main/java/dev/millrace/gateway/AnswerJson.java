@@ -11,7 +11,6 @@ import dev.millrace.schemas.VersionSpan;
 import dev.millrace.schemas.packed.PackedFloats;
 import dev.millrace.schemas.packed.PackedInts;
 import java.nio.charset.StandardCharsets;
-import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -31,31 +30,33 @@ final class AnswerJson {
     }
 
     ObjectNode answer(List<PlayedTurn> turns) {
-        ObjectNode answer = head(call.isChat() ? "chat.completion" : "text_completion", turns.get(0));
+        SessionTurn first = turns.get(0).record();
+        ObjectNode answer = head(
+                (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-" + first.getTurn(),
+                call.isChat() ? "chat.completion" : "text_completion",
+                first.getReceivedAtMs() / 1000);
         ArrayNode choices = answer.putArray("choices");
         for (int i = 0; i < turns.size(); i++) {
             choices.add(choice(turns.get(i), i));
         }
         if (call.form().returnTokenIds()) {
-            answer.set("prompt_token_ids", ids(promptIds(turns.get(0))));
+            answer.set("prompt_token_ids", ids(turns.get(0).promptTokens()));
         }
         answer.set("usage", usage(turns));
         answer.set("millrace", facts(turns));
         return answer;
     }
 
-    private ObjectNode head(String object, PlayedTurn first) {
-        ObjectNode head = NODES.objectNode();
-        head.put("id", id(first));
-        head.put("object", object);
-        head.put("created", first.record().getReceivedAtMs() / 1000);
-        head.put("model", model);
-        return head;
+    private ObjectNode head(String id, String object, long createdSeconds) {
+        return NODES.objectNode()
+                .put("id", id)
+                .put("object", object)
+                .put("created", createdSeconds)
+                .put("model", model);
     }
 
-    private String id(PlayedTurn first) {
-        return (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-"
-                + first.record().getTurn();
+    private ObjectNode pieceHead(String id, long createdSeconds) {
+        return head(id, call.isChat() ? "chat.completion.chunk" : "text_completion", createdSeconds);
     }
 
     private ObjectNode choice(PlayedTurn turn, int index) {
@@ -63,11 +64,10 @@ final class AnswerJson {
         choice.put("index", index);
         if (call.isChat()) {
             choice.set("message", message(turn));
-            choice.set("logprobs", call.form().logProbs() ? chatLogProbs(turn.record()) : NODES.nullNode());
         } else {
             choice.put("text", turn.record().getText());
-            choice.set("logprobs", call.form().logProbs() ? completionLogProbs(turn.record()) : NODES.nullNode());
         }
+        choice.set("logprobs", call.form().logProbs() ? logProbs(turn.record()) : NODES.nullNode());
         choice.put("finish_reason", finishReason(turn.record().getFinishReason()));
         if (call.form().returnTokenIds()) {
             choice.set("token_ids", ids(PackedInts.toArray(turn.record().getSampledTokens())));
@@ -120,11 +120,7 @@ final class AnswerJson {
             AnswerStream.@Nullable Tokens tokens,
             String[] texts,
             @Nullable FinishReason reason) {
-        ObjectNode piece = NODES.objectNode();
-        piece.put("id", id);
-        piece.put("object", call.isChat() ? "chat.completion.chunk" : "text_completion");
-        piece.put("created", createdSeconds);
-        piece.put("model", model);
+        ObjectNode piece = pieceHead(id, createdSeconds);
         ObjectNode choice = piece.putArray("choices").addObject();
         choice.put("index", index);
         if (call.isChat()) {
@@ -134,11 +130,7 @@ final class AnswerJson {
         }
         choice.putNull("logprobs");
         if (tokens != null && call.form().logProbs()) {
-            choice.set(
-                    "logprobs",
-                    call.isChat()
-                            ? chatLogProbs(texts, tokens.logProbs())
-                            : completionLogProbs(texts, tokens.logProbs()));
+            choice.set("logprobs", logProbs(texts, tokens.logProbs()));
         }
         if (tokens != null && call.form().returnTokenIds()) {
             choice.set("token_ids", ids(tokens.tokens()));
@@ -152,11 +144,7 @@ final class AnswerJson {
 
     /** Last chunk with the usage, if requested. */
     ObjectNode usagePiece(String id, long createdSeconds, List<PlayedTurn> turns) {
-        ObjectNode piece = NODES.objectNode();
-        piece.put("id", id);
-        piece.put("object", call.isChat() ? "chat.completion.chunk" : "text_completion");
-        piece.put("created", createdSeconds);
-        piece.put("model", model);
+        ObjectNode piece = pieceHead(id, createdSeconds);
         piece.putArray("choices");
         piece.set("usage", usage(turns));
         return piece;
@@ -212,14 +200,6 @@ final class AnswerJson {
         return facts;
     }
 
-    private static int[] promptIds(PlayedTurn turn) {
-        int[] before = turn.parent() == null ? new int[0] : turn.parent().tokens();
-        int[] context = PackedInts.toArray(turn.record().getContextTokens());
-        int[] ids = Arrays.copyOf(before, before.length + context.length);
-        System.arraycopy(context, 0, ids, before.length, context.length);
-        return ids;
-    }
-
     static ArrayNode ids(int[] tokens) {
         ArrayNode ids = NODES.arrayNode();
         for (int token : tokens) {
@@ -228,12 +208,13 @@ final class AnswerJson {
         return ids;
     }
 
-    private ObjectNode chatLogProbs(SessionTurn turn) {
-        return chatLogProbs(texts(turn), PackedFloats.toArray(turn.getBehaviorLogProbs()));
+    private ObjectNode logProbs(SessionTurn turn) {
+        String[] texts = TokenTexts.of(PackedInts.toArray(turn.getSampledTokens()), tokenizer);
+        return logProbs(texts, PackedFloats.toArray(turn.getBehaviorLogProbs()));
     }
 
-    private String[] texts(SessionTurn turn) {
-        return TokenTexts.of(PackedInts.toArray(turn.getSampledTokens()), tokenizer);
+    private ObjectNode logProbs(String[] texts, float[] logProbs) {
+        return call.isChat() ? chatLogProbs(texts, logProbs) : completionLogProbs(texts, logProbs);
     }
 
     private static ObjectNode chatLogProbs(String[] texts, float[] logProbs) {
@@ -252,10 +233,6 @@ final class AnswerJson {
         }
         all.putNull("refusal");
         return all;
-    }
-
-    private ObjectNode completionLogProbs(SessionTurn turn) {
-        return completionLogProbs(texts(turn), PackedFloats.toArray(turn.getBehaviorLogProbs()));
     }
 
     private static ObjectNode completionLogProbs(String[] pieces, float[] logProbs) {

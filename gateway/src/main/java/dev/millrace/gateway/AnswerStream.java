@@ -75,9 +75,7 @@ final class AnswerStream {
 
     ObjectNode next(Tokens more) {
         int choice = more.choice();
-        int[] before = tokens[choice];
-        int[] all = Arrays.copyOf(before, before.length + more.tokens().length);
-        System.arraycopy(more.tokens(), 0, all, before.length, more.tokens().length);
+        int[] all = PlayedTurn.joined(tokens[choice], more.tokens());
         tokens[choice] = all;
         String text = GivenAnswer.written(all, tokenizer, stopTokens);
         String certain = text.substring(0, Math.max(told[choice].length(), certain(text)));

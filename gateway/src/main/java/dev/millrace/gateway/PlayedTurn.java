@@ -4,6 +4,7 @@ import dev.millrace.schemas.SessionTurn;
 import dev.millrace.schemas.packed.PackedInts;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -42,5 +43,17 @@ record PlayedTurn(SessionTurn record, @Nullable PlayedTurn parent, GivenAnswer a
             }
         }
         return tokens;
+    }
+
+    /** Everything before the sampled tokens. */
+    int[] promptTokens() {
+        int[] before = parent == null ? new int[0] : parent.tokens();
+        return joined(before, PackedInts.toArray(record.getContextTokens()));
+    }
+
+    static int[] joined(int[] before, int[] after) {
+        int[] all = Arrays.copyOf(before, before.length + after.length);
+        System.arraycopy(after, 0, all, before.length, after.length);
+        return all;
     }
 }

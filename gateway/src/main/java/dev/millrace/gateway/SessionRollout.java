@@ -63,7 +63,7 @@ final class SessionRollout implements Transcript {
         this.sample = sample;
         this.goesOnFrom = goesOnFrom;
         this.branch = own.stream().map(PlayedTurn::record).toList();
-        this.prompt = before(own.get(0));
+        this.prompt = own.get(0).promptTokens();
         int length = 0;
         for (int i = 0; i < branch.size(); i++) {
             length += PackedInts.length(branch.get(i).getSampledTokens())
@@ -78,14 +78,6 @@ final class SessionRollout implements Transcript {
             at = put(branch.get(i), i == 0, at);
         }
         endLastSpanAt(length);
-    }
-
-    private static int[] before(PlayedTurn first) {
-        int[] earlier = first.parent() == null ? new int[0] : first.parent().tokens();
-        int[] context = PackedInts.toArray(first.record().getContextTokens());
-        int[] all = Arrays.copyOf(earlier, earlier.length + context.length);
-        System.arraycopy(context, 0, all, earlier.length, context.length);
-        return all;
     }
 
     private int put(SessionTurn turn, boolean isFirst, int from) {

@@ -457,10 +457,7 @@ final class TurnPlayer {
         }
 
         private static TurnPrompt after(PlayedTurn parent, int[] context, @Nullable String text) {
-            int[] before = parent.tokens();
-            int[] tokens = Arrays.copyOf(before, before.length + context.length);
-            System.arraycopy(context, 0, tokens, before.length, context.length);
-            return new TurnPrompt(parent, context, tokens, text, -1, 0);
+            return new TurnPrompt(parent, context, PlayedTurn.joined(parent.tokens(), context), text, -1, 0);
         }
 
         private static TurnPrompt ownPrompt(int[] tokens, @Nullable String text, List<PlayedTurn> turns) {
@@ -476,7 +473,8 @@ final class TurnPlayer {
             return new TurnPrompt(null, tokens, tokens, text, forkTurn, forkPosition);
         }
 
-        private static int common(int[] a, int[] b) {
+        /** Length of the common prefix. */
+        static int common(int[] a, int[] b) {
             int mismatch = Arrays.mismatch(a, b);
             return mismatch < 0 ? a.length : mismatch;
         }
