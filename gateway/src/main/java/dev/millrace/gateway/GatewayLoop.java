@@ -1,7 +1,6 @@
 package dev.millrace.gateway;
 
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.gateway.Session.SessionId;
 import dev.millrace.gateway.TurnPlayer.StopTokens;
 import dev.millrace.generator.sampling.AcceptedPrompt;
@@ -292,13 +291,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
 
     /** Sessions of a partition's previous owner, read from the log with its first prompt. Owned by the role's thread. */
     static final class EarlierSessions {
-        private final SessionTable sessions;
-        private final SessionLog log;
-        private final SessionFence fence;
-        private final Tokenizer tokenizer;
-        private final ToolFormat tools;
-        private final GatewayMeters meters;
-        private final Clock clock;
+        private final SessionContext context;
         private final Map<Integer, Map<String, List<SessionEvent>>> readBack = new HashMap<>();
         /** Finished samples by partition and prompt offset. */
         private final Map<Integer, Map<Long, Set<Integer>>> finishedBefore = new HashMap<>();
@@ -308,13 +301,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
         private final Set<TopicPartition> arrived = new HashSet<>();
 
         EarlierSessions(SessionContext context) {
-            this.sessions = context.sessions();
-            this.log = context.log();
-            this.fence = context.fence();
-            this.tokenizer = context.tokenizer();
-            this.tools = context.tools();
-            this.meters = context.meters();
-            this.clock = context.clock();
+            this.context = context;
         }
 
         /** True if sessions wait for their prompt. */
@@ -334,10 +321,11 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                     continue;
                 }
                 prompts.finishedUpTo(partition).ifPresent(behind -> {
-                    log.readEnds(partition.partition(), clock.millis(), this::hasEnded);
+                    context.log()
+                            .readEnds(partition.partition(), context.clock().millis(), this::hasEnded);
                     known.add(partition.partition());
                     arrived.remove(partition);
-                    sessions.hasTaken(partition.partition(), behind);
+                    context.sessions().hasTaken(partition.partition(), behind);
                 });
             }
         }
@@ -360,7 +348,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             int partition = prompt.partition().partition();
             Map<String, List<SessionEvent>> before = readBack.get(partition);
             if (before == null && !known.contains(partition)) {
-                before = log.read(prompt, this::hasEnded);
+                before = context.log().read(prompt, this::hasEnded);
                 known.add(partition);
                 if (!before.isEmpty()) {
                     readBack.put(partition, before);
@@ -388,15 +376,15 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             Set<Integer> indexes = played.stream()
                     .map(events -> events.get(0).getSampleIndex())
                     .collect(Collectors.toSet());
-            List<AcceptedPrompt> finished = sessions.add(prompt, over::contains, indexes::contains);
+            List<AcceptedPrompt> finished = context.sessions().add(prompt, over::contains, indexes::contains);
             played.forEach(events -> restore(prompt, events));
-            sessions.hasTaken(partition, prompt.offset() + 1);
+            context.sessions().hasTaken(partition, prompt.offset() + 1);
             return finished;
         }
 
         /** Notes an ended session or an extra branch. */
         private void hasEnded(SessionEvent end) {
-            sessions.remember(end);
+            context.sessions().remember(end);
             finishedBefore
                     .computeIfAbsent(end.getPromptSource().getPartition(), partition -> new HashMap<>())
                     .computeIfAbsent(end.getPromptSource().getOffset(), offset -> new HashSet<>())
@@ -415,7 +403,7 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
             SessionEvent first = events.get(0);
             String text = first.getSessionId();
             Optional<SessionId> id = SessionId.parse(text);
-            ReleasedSample sample = sessions.unfinished(first.getGroupId() + "/" + first.getSampleIndex());
+            ReleasedSample sample = context.sessions().unfinished(first.getGroupId() + "/" + first.getSampleIndex());
             if (id.isEmpty() || sample == null || sample.prompt().offset() != prompt.offset()) {
                 return; // an older request for the sample is here, too, and continues
             }
@@ -426,16 +414,21 @@ final class GatewayLoop implements PromptSource.Moves, AutoCloseable {
                     session.add(new PlayedTurn(
                             turn,
                             session.turn(turn.getParentTurn()).orElse(null),
-                            GivenAnswer.of(text, turn, tokenizer, StopTokens.of(sample.prompt(), tokenizer), tools)));
+                            GivenAnswer.of(
+                                    text,
+                                    turn,
+                                    context.tokenizer(),
+                                    StopTokens.of(sample.prompt(), context.tokenizer()),
+                                    context.tools())));
                 }
             }
             long lives = events.stream()
                     .filter(event -> event.getKind() == SessionEventKind.OPENED)
                     .count();
-            session.restored(clock.millis(), lives);
-            sessions.restore(session);
-            session.isTakenUp(fence.takeUp(session, clock.millis()));
-            meters.session("restored");
+            session.restored(context.clock().millis(), lives);
+            context.sessions().restore(session);
+            session.isTakenUp(context.fence().takeUp(session, context.clock().millis()));
+            context.meters().session("restored");
         }
     }
 }

@@ -6,12 +6,11 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import dev.millrace.api.environment.VerifiedReward;
-import dev.millrace.api.tokenizer.Tokenizer;
 import dev.millrace.gateway.Session.SessionId;
 import dev.millrace.gateway.SessionDesk.SessionVerdict.BranchVerdict;
 import dev.millrace.gateway.SessionEnding.BranchEnding;
+import dev.millrace.gateway.TurnPlayer.PromptMatcher;
 import dev.millrace.gateway.TurnPlayer.StopTokens;
-import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnEngine.TokenListener;
 import dev.millrace.schemas.Branch;
 import dev.millrace.schemas.BranchReason;
@@ -23,9 +22,7 @@ import dev.millrace.schemas.SamplingParameters;
 import dev.millrace.schemas.SessionEvent;
 import dev.millrace.schemas.packed.PackedInts;
 import dev.millrace.schemas.run.RunIdentity;
-import java.time.Clock;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -50,36 +47,20 @@ final class SessionDesk {
 
     private final RunIdentity run;
     private final String gatewayId;
-    private final GatewayConfig config;
-    private final SessionTable sessions;
-    private final SessionLog log;
-    private final SessionFence fence;
+    private final SessionContext context;
     private final TurnPlayer player;
-    private final TurnEngine engine;
-    private final Tokenizer tokenizer;
-    private final ToolFormat tools;
     private final GatewayLoop loop;
-    private final GatewayMeters meters;
-    private final Clock clock;
 
     SessionDesk(RunIdentity run, String gatewayId, SessionContext context, TurnPlayer player, GatewayLoop loop) {
         this.run = run;
         this.gatewayId = gatewayId;
-        this.config = context.config();
-        this.sessions = context.sessions();
-        this.log = context.log();
-        this.fence = context.fence();
+        this.context = context;
         this.player = player;
-        this.engine = context.engine();
-        this.tokenizer = context.tokenizer();
-        this.tools = context.tools();
         this.loop = loop;
-        this.meters = context.meters();
-        this.clock = context.clock();
     }
 
     Session session(String id) {
-        return sessions.session(id);
+        return context.sessions().session(id);
     }
 
     ObjectNode open(JsonNode body, String url) {
@@ -94,8 +75,11 @@ final class SessionDesk {
         }
         requireEqual("policy", body.path("policy").asText(""), run.policyId());
         String group = body.path("group").asText(body.path("prompt_id").asText(""));
-        ReleasedSample sample = sessions.claim(
-                group.isEmpty() ? null : group, body.path("sample_index").asInt(-1), config.claimWaitMs());
+        ReleasedSample sample = context.sessions()
+                .claim(
+                        group.isEmpty() ? null : group,
+                        body.path("sample_index").asInt(-1),
+                        context.config().claimWaitMs());
         try {
             PromptRequest request = sample.prompt().request();
             requireEqual("environment", body.path("environment").asText(""), request.getEnvironment());
@@ -106,13 +90,17 @@ final class SessionDesk {
                             sample.index()),
                     sample,
                     body.path("agent").isTextual() ? body.get("agent").textValue() : null,
-                    clock.millis());
-            SessionFence.await(log.opened(session).thenCompose(done -> fence.confirm(session)), WRITE_LIMIT_MS);
-            sessions.opened(session);
-            meters.session("opened");
+                    context.clock().millis());
+            SessionFence.await(
+                    context.log()
+                            .opened(session)
+                            .thenCompose(done -> context.fence().confirm(session)),
+                    WRITE_LIMIT_MS);
+            context.sessions().opened(session);
+            context.meters().session("opened");
             return opened(session, url);
         } catch (RuntimeException e) {
-            sessions.giveBack(sample);
+            context.sessions().giveBack(sample);
             throw e;
         }
     }
@@ -137,12 +125,12 @@ final class SessionDesk {
         opened.put("sample_index", session.sample().index());
         opened.put("group_size", request.getSamples());
         opened.put("policy", run.policyId());
-        opened.put("version", engine.version());
+        opened.put("version", context.engine().version());
         opened.put("environment", request.getEnvironment());
         opened.set("environment_state", state(request.getEnvironmentState()));
-        opened.put("prompt", tokenizer.text(prompt));
+        opened.put("prompt", context.tokenizer().text(prompt));
         opened.set("prompt_token_ids", AnswerJson.ids(prompt));
-        opened.put("tool_calls", tools.name().toLowerCase(Locale.ROOT));
+        opened.put("tool_calls", context.tools().name().toLowerCase(Locale.ROOT));
         SamplingParameters sampling = request.getSampling();
         opened.putObject("sampling")
                 .put("temperature", sampling.getTemperature())
@@ -150,8 +138,8 @@ final class SessionDesk {
                 .put("top_k", sampling.getTopK())
                 .put("min_p", sampling.getMinP())
                 .put("max_tokens", sampling.getMaxTokens());
-        opened.put("idle_ms", config.idleMs());
-        opened.put("limit_ms", config.limitMs());
+        opened.put("idle_ms", context.config().idleMs());
+        opened.put("limit_ms", context.config().limitMs());
         return opened;
     }
 
@@ -189,19 +177,20 @@ final class SessionDesk {
 
     AnswerStream stream(Session session, AgentCall call) {
         session.requireOpen();
-        long now = clock.millis();
+        long now = context.clock().millis();
         return new AnswerStream(
                 call,
-                tokenizer,
-                StopTokens.of(session.sample().prompt(), tokenizer),
-                tools,
+                context.tokenizer(),
+                StopTokens.of(session.sample().prompt(), context.tokenizer()),
+                context.tools(),
                 json(session, call),
                 (call.isChat() ? "chatcmpl-" : "cmpl-") + session.id().text() + "-" + now,
                 now / 1000);
     }
 
     private AnswerJson json(Session session, AgentCall call) {
-        return new AnswerJson(call, session, tokenizer, call.model().isEmpty() ? run.policyId() : call.model());
+        return new AnswerJson(
+                call, session, context.tokenizer(), call.model().isEmpty() ? run.policyId() : call.model());
     }
 
     ObjectNode models() {
@@ -224,7 +213,7 @@ final class SessionDesk {
     }
 
     ObjectNode shown(String id) {
-        Session session = sessions.session(id);
+        Session session = context.sessions().session(id);
         ObjectNode shown = JSON.createObjectNode();
         shown.put("session", id);
         shown.put("rollout_id", session.sample().name());
@@ -247,17 +236,17 @@ final class SessionDesk {
 
     /** Idempotent. */
     ObjectNode complete(String id, JsonNode body) {
-        SessionEvent before = sessions.endedBefore(id);
+        SessionEvent before = context.sessions().endedBefore(id);
         if (before != null) {
             return completedBefore(before);
         }
-        Session session = sessions.session(id);
+        Session session = context.sessions().session(id);
         if (session.isOpen()) {
             SessionEnding wanted = ending(session, SessionVerdict.of(body));
             if (session.end(wanted)) {
                 loop.end(wanted);
             } else {
-                wanted.branches().forEach(branch -> sessions.giveBack(branch.sample()));
+                wanted.branches().forEach(branch -> context.sessions().giveBack(branch.sample()));
             }
         }
         SessionEnding ending = Objects.requireNonNull(session.ending(), "its end has begun");
@@ -308,9 +297,9 @@ final class SessionDesk {
                 verdict.error(),
                 gatewayId,
                 run.policyId(),
-                engine.identity(),
-                clock.millis());
-        List<ReleasedSample> samples = sessions.claimBeside(session, further.count());
+                context.engine().identity(),
+                context.clock().millis());
+        List<ReleasedSample> samples = context.sessions().claimBeside(session, further.count());
         try {
             return new SessionEnding(
                     session,
@@ -323,12 +312,12 @@ final class SessionDesk {
                             rollout.getRolloutId(),
                             gatewayId,
                             run.policyId(),
-                            engine.identity(),
-                            clock.millis()),
+                            context.engine().identity(),
+                            context.clock().millis()),
                     false,
                     new CompletableFuture<>());
         } catch (RuntimeException e) {
-            samples.forEach(sessions::giveBack);
+            samples.forEach(context.sessions()::giveBack);
             throw e;
         }
     }
@@ -545,7 +534,7 @@ final class SessionDesk {
             PlayedTurn first = turns.get(0);
             PlayedTurn parent = first.parent();
             int position = parent == null
-                    ? common(turns.get(turns.size() - 1).tokens(), main.tokens())
+                    ? PromptMatcher.common(turns.get(turns.size() - 1).tokens(), main.tokens())
                     : parent.tokens().length;
             return new Branch(
                     parent == null ? rolloutId : Objects.requireNonNull(trainedBy.get(parent)),
@@ -566,11 +555,6 @@ final class SessionDesk {
                     .filter(Objects::nonNull)
                     .findFirst()
                     .orElse(BranchReason.EDIT);
-        }
-
-        private static int common(int[] a, int[] b) {
-            int mismatch = Arrays.mismatch(a, b);
-            return mismatch < 0 ? a.length : mismatch;
         }
     }
 
@@ -624,7 +608,7 @@ final class SessionDesk {
             requireKnown(body, KEYS, "");
             JsonNode named = body.path("branches");
             boolean all = named.isTextual() && named.textValue().equals("all");
-            if (isGiven(named) && !all && !named.isArray()) {
+            if (CallReader.isGiven(named) && !all && !named.isArray()) {
                 throw RefusedCallException.invalid(
                         "branches", "branches must be \"all\", or a list of objects with turn: " + named);
             }
@@ -636,8 +620,8 @@ final class SessionDesk {
             return new SessionVerdict(
                     reward(body, ""),
                     status(body.path("status").asText("completed")),
-                    isGiven(body.path("error")) ? body.get("error").asText() : null,
-                    isGiven(turn) ? OptionalInt.of(turn.asInt(-1)) : OptionalInt.empty(),
+                    CallReader.isGiven(body.path("error")) ? body.get("error").asText() : null,
+                    CallReader.isGiven(turn) ? OptionalInt.of(turn.asInt(-1)) : OptionalInt.empty(),
                     List.copyOf(branches),
                     all);
         }
@@ -653,18 +637,18 @@ final class SessionDesk {
             }
             JsonNode reward = body.path("reward");
             JsonNode share = body.path("reward_share");
-            if (isGiven(reward) && isGiven(share)) {
+            if (CallReader.isGiven(reward) && CallReader.isGiven(share)) {
                 throw RefusedCallException.invalid(
                         place + "reward_share",
                         place + "reward_share must be left out where " + place + "reward is given: " + share);
             }
-            if (!isGiven(reward) && isGiven(body.path("reward_components"))) {
+            if (!CallReader.isGiven(reward) && CallReader.isGiven(body.path("reward_components"))) {
                 throw RefusedCallException.invalid(
                         place + "reward_components",
                         place + "reward_components must be left out where there is no " + place
                                 + "reward: of a share they are the session's");
             }
-            double part = isGiven(share) ? finite(share, place + "reward_share") : 1;
+            double part = CallReader.isGiven(share) ? finite(share, place + "reward_share") : 1;
             if (part < 0 || part > 1) {
                 throw RefusedCallException.invalid(
                         place + "reward_share", place + "reward_share must be from 0 to 1: " + share);
@@ -675,7 +659,9 @@ final class SessionDesk {
         private static GivenReward reward(JsonNode body, String place) {
             JsonNode reward = body.path("reward");
             return new GivenReward(
-                    isGiven(reward) ? OptionalDouble.of(finite(reward, place + "reward")) : OptionalDouble.empty(),
+                    CallReader.isGiven(reward)
+                            ? OptionalDouble.of(finite(reward, place + "reward"))
+                            : OptionalDouble.empty(),
                     components(body, place),
                     turnRewards(body, place));
         }
@@ -704,10 +690,6 @@ final class SessionDesk {
             body.path("turn_rewards")
                     .forEach(each -> turns.add(finite(each, place + "turn_rewards[" + turns.size() + "]")));
             return turns;
-        }
-
-        private static boolean isGiven(JsonNode value) {
-            return !value.isMissingNode() && !value.isNull();
         }
 
         private static double finite(JsonNode value, String name) {
