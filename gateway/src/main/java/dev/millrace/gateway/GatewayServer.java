@@ -23,7 +23,6 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.net.ssl.SSLContext;
@@ -91,7 +90,7 @@ final class GatewayServer implements AutoCloseable {
         }
         // calls, as many bodies, and clients that have not sent a full request
         this.threads = new RequestThreads("gateway", 2 * config.calls() + MOST_UNREAD, null);
-        this.streams = Executors.newCachedThreadPool(daemons("gateway-stream"));
+        this.streams = Executors.newCachedThreadPool(RequestThreads.daemons("gateway-stream"));
         server.setExecutor(threads);
         HttpContext context = server.createContext("/", this::handle);
         if (!token.isAsked()) {
@@ -100,14 +99,6 @@ final class GatewayServer implements AutoCloseable {
                     : Objects.requireNonNullElse(URI.create(config.publicUrl()).getHost(), config.host());
             context.getFilters().add(new LocalCallers(config.host(), host));
         }
-    }
-
-    private static ThreadFactory daemons(String name) {
-        return task -> {
-            Thread thread = new Thread(task, name);
-            thread.setDaemon(true);
-            return thread;
-        };
     }
 
     void start() {

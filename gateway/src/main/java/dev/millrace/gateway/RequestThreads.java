@@ -63,7 +63,8 @@ public final class RequestThreads implements Executor, AutoCloseable {
         watch.setRemoveOnCancelPolicy(true);
     }
 
-    private static ThreadFactory daemons(String name) {
+    /** Makes daemon threads of one name. */
+    public static ThreadFactory daemons(String name) {
         return task -> {
             Thread thread = new Thread(task, name);
             thread.setDaemon(true);
