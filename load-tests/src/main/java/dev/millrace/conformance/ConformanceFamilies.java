@@ -541,7 +541,10 @@ public final class ConformanceFamilies {
         }
     }
 
-    /** AReaL's admission formula after each event of a script, with its silent floors. */
+    /**
+     * AReaL's admission formula after each event of a script, with its silent floors (arXiv 2505.24298, {@code
+     * StalenessManager.get_capacity}, commit 4aef98d).
+     */
     static final class StalenessCapacityFamily {
         static ObjectNode compute(ConformanceCase golden) {
             Script script = new Script(
@@ -603,7 +606,7 @@ public final class ConformanceFamilies {
                     case "set_version" -> version = versionOf(event);
                     case "recover" -> {
                         version = versionOf(event);
-                        accepted = new AdmissionCapacity(1, Math.max(1, batchSize), 0).acceptedAt(version);
+                        accepted = version * Math.max(1, batchSize);
                     }
                     default -> throw new MalformedCaseException("unknown event: " + event);
                 }
@@ -616,13 +619,15 @@ public final class ConformanceFamilies {
                 return event.path("version").longValue();
             }
 
+            /** {@code min(maxConcurrent - running, (maxStaleness + version + 1) * batchSize - (accepted + running))}. */
             long capacity() {
-                return AdmissionCapacity.referenceCapacity(
-                        maxConcurrent, batchSize, maxStaleness, version, running, accepted);
+                long byStaleness = ((long) maxStaleness + version + 1) * Math.max(1, batchSize) - (accepted + running);
+                return Math.min(Math.max(1, maxConcurrent) - running, byStaleness);
             }
 
+            /** Here the reference does not raise the batch size. */
             long pendingLimit() {
-                return AdmissionCapacity.referencePendingLimit(batchSize, maxStaleness);
+                return ((long) maxStaleness + 1) * batchSize;
             }
         }
     }
