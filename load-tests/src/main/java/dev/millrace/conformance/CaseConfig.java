@@ -9,6 +9,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.Predicate;
 
 /** Options of a case; rejects those that no family has read. {@code null} counts as absent. Not thread-safe. */
 public final class CaseConfig {
@@ -54,11 +55,7 @@ public final class CaseConfig {
     }
 
     public String text(String name) {
-        JsonNode value = given(name);
-        if (!value.isTextual()) {
-            throw wrong(name, "a string", value);
-        }
-        return value.textValue();
+        return given(name, JsonNode::isTextual, "a string").textValue();
     }
 
     public String text(String name, String ifNotGiven) {
@@ -78,11 +75,7 @@ public final class CaseConfig {
     }
 
     public double number(String name) {
-        JsonNode value = given(name);
-        if (!JsonNumbers.isNumber(value)) {
-            throw wrong(name, "a number", value);
-        }
-        return JsonNumbers.read(value, name);
+        return JsonNumbers.read(given(name, JsonNumbers::isNumber, "a number"), name);
     }
 
     public double number(String name, double ifNotGiven) {
@@ -90,10 +83,7 @@ public final class CaseConfig {
     }
 
     public double[] numbers(String name) {
-        JsonNode value = given(name);
-        if (!value.isArray()) {
-            throw wrong(name, "a list of numbers", value);
-        }
+        JsonNode value = given(name, JsonNode::isArray, "a list of numbers");
         double[] numbers = new double[value.size()];
         for (int i = 0; i < numbers.length; i++) {
             numbers[i] = JsonNumbers.read(value.get(i), name);
@@ -102,11 +92,7 @@ public final class CaseConfig {
     }
 
     public int integer(String name) {
-        JsonNode value = given(name);
-        if (!value.isIntegralNumber()) {
-            throw wrong(name, "an integer", value);
-        }
-        return value.intValue();
+        return given(name, JsonNode::isIntegralNumber, "an integer").intValue();
     }
 
     public int integer(String name, int ifNotGiven) {
@@ -114,11 +100,7 @@ public final class CaseConfig {
     }
 
     public boolean flag(String name) {
-        JsonNode value = given(name);
-        if (!value.isBoolean()) {
-            throw wrong(name, "true or false", value);
-        }
-        return value.booleanValue();
+        return given(name, JsonNode::isBoolean, "true or false").booleanValue();
     }
 
     public boolean flag(String name, boolean ifNotGiven) {
@@ -144,6 +126,14 @@ public final class CaseConfig {
         JsonNode value = raw(name);
         if (value.isMissingNode()) {
             throw new MalformedCaseException("config" + path + "." + name + " is required here and not given");
+        }
+        return value;
+    }
+
+    private JsonNode given(String name, Predicate<JsonNode> fits, String wanted) {
+        JsonNode value = given(name);
+        if (!fits.test(value)) {
+            throw wrong(name, wanted, value);
         }
         return value;
     }

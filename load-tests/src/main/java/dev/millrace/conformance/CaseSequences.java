@@ -2,9 +2,12 @@ package dev.millrace.conformance;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.IntNode;
 import com.fasterxml.jackson.databind.node.JsonNodeFactory;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /** Ragged sequences packed end to end; all per-token fields of a sequence have one length. */
 public final class CaseSequences {
@@ -146,31 +149,22 @@ public final class CaseSequences {
     }
 
     public ArrayNode ragged(double[] packed) {
-        ArrayNode lists = JsonNodeFactory.instance.arrayNode();
-        for (int s = 0; s < count(); s++) {
-            ArrayNode list = lists.addArray();
-            for (int t = offsets[s]; t < offsets[s + 1]; t++) {
-                list.add(JsonNumbers.write(packed[t]));
-            }
-        }
-        return lists;
+        return ragged(t -> JsonNumbers.write(packed[t]));
     }
 
     public ArrayNode ragged(float[] packed) {
-        double[] doubles = new double[packed.length];
-        for (int i = 0; i < packed.length; i++) {
-            doubles[i] = packed[i];
-        }
-        return ragged(doubles);
+        return ragged(t -> JsonNumbers.write(packed[t]));
     }
 
     public ArrayNode ragged(byte[] packedMask) {
+        return ragged(t -> IntNode.valueOf(packedMask[t]));
+    }
+
+    private ArrayNode ragged(IntFunction<JsonNode> atPosition) {
         ArrayNode lists = JsonNodeFactory.instance.arrayNode();
         for (int s = 0; s < count(); s++) {
             ArrayNode list = lists.addArray();
-            for (int t = offsets[s]; t < offsets[s + 1]; t++) {
-                list.add((int) packedMask[t]);
-            }
+            IntStream.range(offsets[s], offsets[s + 1]).mapToObj(atPosition).forEach(list::add);
         }
         return lists;
     }
