@@ -2,12 +2,9 @@ package dev.millrace.experiments;
 
 import dev.millrace.api.environment.Task;
 import dev.millrace.corrections.NonFiniteLogProbException;
-import dev.millrace.corrections.TokenBatch;
-import dev.millrace.corrections.ratio.LogRatio;
 import dev.millrace.corrections.stage.ControlState;
-import dev.millrace.corrections.vcpo.EffectiveSampleSize;
-import dev.millrace.corrections.vcpo.SequenceLogWeights;
 import dev.millrace.experiments.Grid.RunKey;
+import dev.millrace.experiments.StepPoint.Drift;
 import dev.millrace.experiments.StepPoint.Evaluation;
 import dev.millrace.generator.environment.Environments;
 import dev.millrace.generator.environment.IncPrompts;
@@ -177,8 +174,7 @@ public final class StalenessRuns {
                     oldestVersion(batch),
                     batch.getStalenessMean(),
                     scored.meanReward(),
-                    new StepPoint.Drift(
-                            drift.essRatio(), drift.secondMoment(), drift.kl(), drift.tv(), drift.chiSquare()),
+                    drift,
                     new StepPoint.Update(
                             1 - (double) weighed(batch) / scored.tokens().trainedTokens(),
                             metric(report, "clip_fraction"),
@@ -270,45 +266,6 @@ public final class StalenessRuns {
                     new AdamW.State(
                             state.steps(), state.first().copy(), state.second().copy()),
                     batches);
-        }
-    }
-
-    /**
-     * Drift of the current policy from the sampler over all sampled tokens, masked or not.
-     *
-     * @param essRatio {@code (Σ w)² / (n Σ w²)} of raw sequence weights current/behavior
-     * @param secondMoment mean of {@code (log ρ)²} per token
-     * @param kl mean of {@code -log ρ} per token
-     * @param tv mean of {@code |ρ - 1| / 2}: estimates the total variation from behavior per token
-     * @param chiSquare mean of {@code ρ²}, less 1: estimates the χ² divergence from behavior per token
-     */
-    record Drift(double essRatio, double secondMoment, double kl, double tv, double chiSquare) {
-
-        static Drift of(ScoredRollouts scored) {
-            TokenBatch tokens = scored.tokens();
-            LogRatio ratio = LogRatio.anchor(scored.current(), scored.behavior());
-            double squares = 0;
-            double sum = 0;
-            double distance = 0;
-            double power = 0;
-            for (int s = 0; s < tokens.sequenceCount(); s++) {
-                for (int t = tokens.start(s); t < tokens.end(s); t++) {
-                    if (tokens.isTrained(t)) {
-                        double logRatio = ratio.finiteAt(tokens, s, t);
-                        squares += logRatio * logRatio;
-                        sum += logRatio;
-                        distance += Math.abs(Math.expm1(logRatio));
-                        power += Math.expm1(2 * logRatio);
-                    }
-                }
-            }
-            return new Drift(
-                    EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio))
-                            .ratio(),
-                    squares / tokens.trainedTokens(),
-                    -sum / tokens.trainedTokens(),
-                    distance / 2 / tokens.trainedTokens(),
-                    power / tokens.trainedTokens());
         }
     }
 

@@ -1,6 +1,11 @@
 package dev.millrace.experiments;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import dev.millrace.corrections.TokenBatch;
+import dev.millrace.corrections.ratio.LogRatio;
+import dev.millrace.corrections.vcpo.EffectiveSampleSize;
+import dev.millrace.corrections.vcpo.SequenceLogWeights;
+import dev.millrace.replay.ScoredRollouts;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -20,15 +25,43 @@ record StepPoint(
         @JsonUnwrapped Update update) {
 
     /**
-     * Drift of current from behavior.
+     * Drift of the current policy from the sampler over all sampled tokens, masked or not.
      *
-     * @param essRatio of raw sequence weights current/behavior
-     * @param secondMoment mean squared token log ratio current/behavior
-     * @param kl estimate of KL(behavior ‖ current) per token
-     * @param tv estimate of the total variation of behavior and current per token
-     * @param chiSquare estimate of χ²(current ‖ behavior) per token
+     * @param essRatio {@code (Σ w)² / (n Σ w²)} of raw sequence weights current/behavior
+     * @param secondMoment mean of {@code (log ρ)²} per token
+     * @param kl mean of {@code -log ρ} per token
+     * @param tv mean of {@code |ρ - 1| / 2}: estimates the total variation from behavior per token
+     * @param chiSquare mean of {@code ρ²}, less 1: estimates the χ² divergence from behavior per token
      */
-    record Drift(double essRatio, double secondMoment, double kl, double tv, double chiSquare) {}
+    record Drift(double essRatio, double secondMoment, double kl, double tv, double chiSquare) {
+
+        static Drift of(ScoredRollouts scored) {
+            TokenBatch tokens = scored.tokens();
+            LogRatio ratio = LogRatio.anchor(scored.current(), scored.behavior());
+            double squares = 0;
+            double sum = 0;
+            double distance = 0;
+            double power = 0;
+            for (int s = 0; s < tokens.sequenceCount(); s++) {
+                for (int t = tokens.start(s); t < tokens.end(s); t++) {
+                    if (tokens.isTrained(t)) {
+                        double logRatio = ratio.finiteAt(tokens, s, t);
+                        squares += logRatio * logRatio;
+                        sum += logRatio;
+                        distance += Math.abs(Math.expm1(logRatio));
+                        power += Math.expm1(2 * logRatio);
+                    }
+                }
+            }
+            return new Drift(
+                    EffectiveSampleSize.ofRaw(SequenceLogWeights.ofTrainedSequences(tokens, ratio))
+                            .ratio(),
+                    squares / tokens.trainedTokens(),
+                    -sum / tokens.trainedTokens(),
+                    distance / 2 / tokens.trainedTokens(),
+                    power / tokens.trainedTokens());
+        }
+    }
 
     /**
      * An update.

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import dev.millrace.corrections.TokenBatch;
 import dev.millrace.experiments.Grid.RunKey;
-import dev.millrace.experiments.StalenessRuns.Drift;
+import dev.millrace.experiments.StepPoint.Drift;
 import dev.millrace.replay.ScoredRollouts;
 import java.util.List;
 import java.util.Set;
