@@ -139,18 +139,10 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
                 String law, String parameters, List<RunRow> stale, List<Integer> lags, DoubleUnaryOperator logEss) {
             ToDoubleFunction<RunRow> residual = row -> Math.log(row.drift().essRatio())
                     - logEss.applyAsDouble(row.key().lag());
-            double mean = stale.stream()
-                    .mapToDouble(row -> Math.log(row.drift().essRatio()))
-                    .average()
-                    .orElseThrow();
-            double squares = stale.stream()
-                    .mapToDouble(row -> Math.pow(residual.applyAsDouble(row), 2))
-                    .average()
-                    .orElseThrow();
-            double variance = stale.stream()
-                    .mapToDouble(row -> Math.pow(Math.log(row.drift().essRatio()) - mean, 2))
-                    .average()
-                    .orElseThrow();
+            double mean = RunRow.mean(stale, row -> Math.log(row.drift().essRatio()));
+            double squares = RunRow.mean(stale, row -> Math.pow(residual.applyAsDouble(row), 2));
+            double variance =
+                    RunRow.mean(stale, row -> Math.pow(Math.log(row.drift().essRatio()) - mean, 2));
             return new Fit(
                     law,
                     parameters,
@@ -314,10 +306,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     }
 
     private double secondMomentAt(int lag) {
-        return at(lag).stream()
-                .mapToDouble(row -> row.drift().secondMoment())
-                .average()
-                .orElseThrow();
+        return RunRow.mean(at(lag), row -> row.drift().secondMoment());
     }
 
     /** b of {@code sqrt(second moment) ~ L^b} from the next smaller lag on; 1 where drift is of order eta L. */
@@ -334,10 +323,7 @@ public record LagLawReport(Grid grid, List<RunRow> rows, LagLaw law) {
     }
 
     private double essAt(int lag) {
-        return Math.exp(at(lag).stream()
-                .mapToDouble(row -> Math.log(row.drift().essRatio()))
-                .average()
-                .orElseThrow());
+        return Math.exp(RunRow.mean(at(lag), row -> Math.log(row.drift().essRatio())));
     }
 
     private List<String> sentences() {

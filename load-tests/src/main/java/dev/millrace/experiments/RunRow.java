@@ -169,7 +169,8 @@ record RunRow(
                 : null;
     }
 
-    private static double mean(List<StepPoint> points, ToDoubleFunction<StepPoint> value) {
+    /** NaN of none. */
+    static <T> double mean(List<T> points, ToDoubleFunction<T> value) {
         return points.stream().mapToDouble(value).average().orElse(Double.NaN);
     }
 

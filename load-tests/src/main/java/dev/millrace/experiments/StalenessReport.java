@@ -249,10 +249,7 @@ public record StalenessReport(Grid grid, List<GridRunResult> runs, List<RunRow> 
         return String.format(
                 Locale.ROOT,
                 "%.2f %s",
-                seeds.stream()
-                        .mapToDouble(row -> row.learning().lastReward())
-                        .average()
-                        .orElse(Double.NaN),
+                RunRow.mean(seeds, row -> row.learning().lastReward()),
                 seeds.stream().map(row -> row.outcome().name().substring(0, 1)).collect(Collectors.joining()));
     }
 

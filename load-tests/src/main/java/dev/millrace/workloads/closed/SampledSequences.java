@@ -58,15 +58,19 @@ final class SampledSequences implements AutoCloseable {
         DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
         for (int done = 0; done < plan.sampledTokens(); done += plan.tokensPerCall()) {
             int steps = Math.min(plan.tokensPerCall(), plan.sampledTokens() - done);
-            in.clear();
-            for (int slot = 0; slot < sequences.length; slot++) {
-                in.activate(slot, steps, Sampling.of(1));
-                for (int step = 0; step < steps; step++) {
-                    in.sample(step, slot, (float) random.nextDouble(0, LARGEST_DRAW));
-                }
-            }
-            keep(session.advance(weights, in), done, steps);
+            keep(session.advance(weights, draws(in, steps)), done, steps);
         }
+    }
+
+    private DecodeInput draws(DecodeInput in, int steps) {
+        in.clear();
+        for (int slot = 0; slot < sequences.length; slot++) {
+            in.activate(slot, steps, Sampling.of(1));
+            for (int step = 0; step < steps; step++) {
+                in.sample(step, slot, (float) random.nextDouble(0, LARGEST_DRAW));
+            }
+        }
+        return in;
     }
 
     private void keep(DecodeSteps drawn, int done, int steps) {
@@ -102,13 +106,7 @@ final class SampledSequences implements AutoCloseable {
             takePrompts();
         }
         int steps = Math.min(TAKE_UP_STEPS, Math.min(plan.tokensPerCall(), plan.sampledTokens()));
-        DecodeInput in = new DecodeInput(sequences.length, plan.tokensPerCall());
-        for (int slot = 0; slot < sequences.length; slot++) {
-            in.activate(slot, steps, Sampling.of(1));
-            for (int step = 0; step < steps; step++) {
-                in.sample(step, slot, (float) random.nextDouble(0, LARGEST_DRAW));
-            }
-        }
+        DecodeInput in = draws(new DecodeInput(sequences.length, plan.tokensPerCall()), steps);
         long began = System.nanoTime();
         session.advance(with, in);
         return (System.nanoTime() - began) / 1e9;
