@@ -6,6 +6,7 @@ import com.sun.net.httpserver.HttpServer;
 import dev.millrace.api.environment.Prompt;
 import dev.millrace.api.environment.Task;
 import dev.millrace.gateway.HttpDefaults;
+import dev.millrace.gateway.RequestThreads;
 import dev.millrace.generator.sampling.SampledTurn;
 import dev.millrace.generator.sampling.TurnEngine;
 import dev.millrace.generator.sampling.TurnOrder;
@@ -400,11 +401,7 @@ public final class GatewayBenchmark {
         DirectServer(FixedLatencyEngine engine) throws IOException {
             HttpDefaults.apply();
             server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 1024);
-            threads = Executors.newCachedThreadPool(task -> {
-                Thread thread = new Thread(task, "direct");
-                thread.setDaemon(true);
-                return thread;
-            });
+            threads = Executors.newCachedThreadPool(RequestThreads.daemons("direct"));
             server.setExecutor(threads);
             server.createContext("/", exchange -> {
                 try (exchange) {
@@ -439,11 +436,8 @@ public final class GatewayBenchmark {
         private static final float LOG_PROB = -1;
 
         private final long latencyMs;
-        private final ScheduledExecutorService clock = Executors.newScheduledThreadPool(1, task -> {
-            Thread thread = new Thread(task, "fixed-latency");
-            thread.setDaemon(true);
-            return thread;
-        });
+        private final ScheduledExecutorService clock =
+                Executors.newScheduledThreadPool(1, RequestThreads.daemons("fixed-latency"));
         private final AtomicLong sampled = new AtomicLong();
 
         FixedLatencyEngine(long latencyMs) {
