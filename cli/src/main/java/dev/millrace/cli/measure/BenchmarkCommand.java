@@ -15,7 +15,7 @@ import picocli.CommandLine.Option;
 
 /** A benchmark on its own broker: measures, writes the figures as JSON, prints the report. */
 abstract class BenchmarkCommand extends ScreenCommand {
-    /** Exit status if a goal does not hold. */
+    /** Exit status if a load test misses a goal. */
     private static final int MISSED = 1;
 
     @Option(names = "--report", paramLabel = "DIR", required = true, description = "Where ${COMMAND-NAME}.json goes.")
