@@ -2,6 +2,7 @@ package dev.millrace.learner;
 
 import dev.millrace.learner.batch.IncomingBatch;
 import dev.millrace.log.LogConnection;
+import dev.millrace.log.transaction.AcknowledgedProducer;
 import dev.millrace.log.transaction.Incarnation;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.log.transaction.UncertainCommitException;
@@ -30,12 +31,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.InterruptException;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -81,7 +80,7 @@ public final class VersionCommitter implements AutoCloseable {
 
         /** Real ones. */
         static Producers kafka() {
-            return properties -> new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+            return AcknowledgedProducer::new;
         }
     }
 

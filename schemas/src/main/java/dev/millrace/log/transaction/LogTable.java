@@ -16,12 +16,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * A table on the log: topic of one partition, text keys, the last value of a key counts.
@@ -151,8 +149,7 @@ public final class LogTable implements AutoCloseable {
         writing.put("request.timeout.ms", Math.toIntExact(Math.max(1, timeoutMs / 2)));
         writing.put("delivery.timeout.ms", Math.toIntExact(timeoutMs));
         writing.put("linger.ms", 0);
-        return new TransactionalWriter(
-                () -> new KafkaProducer<>(writing, new ByteArraySerializer(), new ByteArraySerializer()));
+        return new TransactionalWriter(() -> new AcknowledgedProducer(writing));
     }
 
     /** A while of its own for each writer, so that two that fence each other do not go on doing so. */

@@ -13,7 +13,6 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.kafka.clients.consumer.CommitFailedException;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.AuthorizationException;
@@ -21,7 +20,6 @@ import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.InvalidProducerEpochException;
 import org.apache.kafka.common.errors.InvalidTxnStateException;
 import org.apache.kafka.common.errors.ProducerFencedException;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -116,8 +114,7 @@ public final class TransactionalWriter implements AutoCloseable {
                 connection,
                 transactionalId,
                 new Incarnation(),
-                () -> new KafkaProducer<>(
-                        connection.producer(settings), new ByteArraySerializer(), new ByteArraySerializer()));
+                () -> new AcknowledgedProducer(connection.producer(settings)));
     }
 
     /**
@@ -223,7 +220,7 @@ public final class TransactionalWriter implements AutoCloseable {
      * Writes one transaction.
      *
      * @param work sends the records, and the offsets if there are any; need not wait for an acknowledgement, since the
-     *     commit sends what is left and fails if any send did
+     *     commit sends what is left and fails if any send did (see {@link AcknowledgedProducer})
      * @return what the work gives
      * @throws FencedWriterException if somebody else has taken over, or the broker gave a transaction up
      * @throws UncertainCommitException if nobody can say whether it is committed

@@ -4,6 +4,7 @@ import dev.millrace.learner.batch.BatchProgress;
 import dev.millrace.learner.repair.JoinedRollouts.Joined;
 import dev.millrace.log.LogConnection;
 import dev.millrace.log.scan.LogReader;
+import dev.millrace.log.transaction.AcknowledgedProducer;
 import dev.millrace.log.transaction.FencedWriterException;
 import dev.millrace.log.transaction.TransactionalWriter;
 import dev.millrace.schemas.Outcome;
@@ -22,11 +23,9 @@ import java.util.Set;
 import org.apache.avro.specific.SpecificRecord;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Goes the ways out that a {@link RunExaminer} found and that are no new epoch. Each is one transaction or one call, so that it is
@@ -155,18 +154,15 @@ public final class Repair {
     }
 
     private Producer<byte[], byte[]> learnersProducer() {
-        return new KafkaProducer<>(
-                connection.producer(Map.of(
-                        "transactional.id",
-                        connection.scoped("learner"),
-                        "transaction.timeout.ms",
-                        TRANSACTION_TIMEOUT_MS,
-                        "client.id",
-                        "repair",
-                        "linger.ms",
-                        5)),
-                new ByteArraySerializer(),
-                new ByteArraySerializer());
+        return new AcknowledgedProducer(connection.producer(Map.of(
+                "transactional.id",
+                connection.scoped("learner"),
+                "transaction.timeout.ms",
+                TRANSACTION_TIMEOUT_MS,
+                "client.id",
+                "repair",
+                "linger.ms",
+                5)));
     }
 
     private PolicyVersion tip() {
