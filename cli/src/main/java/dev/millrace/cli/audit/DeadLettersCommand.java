@@ -19,6 +19,6 @@ import picocli.CommandLine.Command;
 public final class DeadLettersCommand extends ScreenCommand {
     @Override
     public Integer call() {
-        throw mistake("list, show or replay is missing");
+        throw mistake("list, show or redrive is missing");
     }
 }
