@@ -647,6 +647,7 @@ class VersionsOnTheLogIT {
                         new VersionFacts(version, version - 1, "t", 0, 0, 0),
                         Weights.random(SHAPE, 90 + version),
                         fresh());
+                producer.flush(); // so that the manifest lies there too
                 producer.abortTransaction();
                 published.addAll(publishDrifting(writer, version, 1, published.get(version - 1)));
                 for (NewestWeights reader : readers) {
