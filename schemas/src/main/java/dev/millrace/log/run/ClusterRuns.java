@@ -21,6 +21,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.NavigableMap;
 import java.util.NavigableSet;
 import java.util.Objects;
 import java.util.Optional;
@@ -39,6 +40,7 @@ import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.admin.LogDirDescription;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TransactionState;
@@ -452,8 +454,18 @@ public final class ClusterRuns implements AutoCloseable {
     }
 
     private ClusterRun at(RunTopics topics, Cluster cluster) {
-        Holdings held = holdings(topics, cluster);
-        OptionalLong lastRecordMs = lastRecordMs(held.topics());
+        Holdings listed = holdings(topics, cluster);
+        NavigableMap<String, Long> written = lastRecordMs(listed.topics());
+        Holdings held = new Holdings(
+                written.navigableKeySet(),
+                listed.groups(),
+                listed.transactionalIds(),
+                listed.subjects(),
+                listed.others());
+        OptionalLong lastRecordMs = written.values().stream()
+                .mapToLong(time -> time)
+                .filter(time -> time >= 0)
+                .max();
         Optional<ClaimedRun> claim = claim(topics, held.topics());
         return new ClusterRun(
                 topics,
@@ -552,20 +564,41 @@ public final class ClusterRuns implements AutoCloseable {
         return signs;
     }
 
-    private OptionalLong lastRecordMs(Set<String> topics) {
+    /** By topic, -1 without records; topics that are deleted meanwhile are left out. */
+    private NavigableMap<String, Long> lastRecordMs(Set<String> topics) {
+        NavigableMap<String, Long> newest = new TreeMap<>();
         Map<TopicPartition, OffsetSpec> asked = new HashMap<>();
-        calls.required(admin.describeTopics(topics).allTopicNames(), "describe topics " + topics)
-                .values()
-                .forEach(topic -> topic.partitions()
-                        .forEach(partition -> asked.put(
-                                new TopicPartition(topic.name(), partition.partition()), OffsetSpec.maxTimestamp())));
-        return calls
-                .required(admin.listOffsets(asked).all(), "say when " + topics + " were written last")
-                .values()
-                .stream()
-                .mapToLong(found -> found.timestamp())
-                .filter(time -> time >= 0)
-                .max();
+        admin.describeTopics(topics)
+                .topicNameValues()
+                .forEach((name, described) -> ofExisting(described, "describe topic " + name)
+                        .ifPresent(topic -> {
+                            newest.put(name, -1L);
+                            topic.partitions()
+                                    .forEach(partition -> asked.put(
+                                            new TopicPartition(name, partition.partition()),
+                                            OffsetSpec.maxTimestamp()));
+                        }));
+        ListOffsetsResult offsets = admin.listOffsets(asked);
+        asked.keySet()
+                .forEach(partition -> ofExisting(
+                                offsets.partitionResult(partition), "say when " + partition + " was written last")
+                        .ifPresentOrElse(
+                                found -> newest.computeIfPresent(
+                                        partition.topic(), (name, time) -> Math.max(time, found.timestamp())),
+                                () -> newest.remove(partition.topic())));
+        return newest;
+    }
+
+    /** Empty where the topic is gone. */
+    private <T> Optional<T> ofExisting(KafkaFuture<T> future, String what) {
+        try {
+            return Optional.of(calls.answer(future, what));
+        } catch (ExecutionException e) {
+            if (TopicAdministration.ClusterCalls.cause(e) instanceof UnknownTopicOrPartitionException) {
+                return Optional.empty();
+            }
+            throw TopicAdministration.ClusterCalls.refused(e, what);
+        }
     }
 
     private OptionalLong newestVersion(RunTopics topics, ClaimedRun claim) {

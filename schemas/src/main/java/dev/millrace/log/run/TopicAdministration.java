@@ -438,9 +438,13 @@ public final class TopicAdministration implements AutoCloseable {
             try {
                 return answer(future, what);
             } catch (ExecutionException e) {
-                Throwable cause = cause(e);
-                throw new LogSetupException("the cluster could not " + what + ": " + cause.getMessage(), cause);
+                throw refused(e, what);
             }
+        }
+
+        static LogSetupException refused(ExecutionException e, String what) {
+            Throwable cause = cause(e);
+            return new LogSetupException("the cluster could not " + what + ": " + cause.getMessage(), cause);
         }
 
         /** Why a call failed; what Kafka wraps it in says nothing. */
