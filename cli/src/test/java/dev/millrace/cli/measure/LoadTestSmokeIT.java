@@ -328,6 +328,7 @@ class LoadTestSmokeIT {
                         .singleElement()
                         .satisfies(of -> requirePositive(
                                 of.rates().topology(),
+                                of.rates().reading(),
                                 of.rates().asRecorded(),
                                 of.rates().corrections(),
                                 of.rates().threeCorrections()));

@@ -200,9 +200,11 @@ final class LoadTables {
         StringBuilder table = new StringBuilder(Tables.head(
                 "response tokens, rollouts",
                 "topology, rollouts/s",
+                "reading",
                 "as recorded",
                 "corrections",
                 "three corrections",
+                "reading : topology",
                 "corrections : topology",
                 "three : topology",
                 "live heap at most, MB"));
@@ -210,9 +212,11 @@ final class LoadTables {
             table.append(Tables.row(
                     each.responseTokens() + ", " + each.rollouts(),
                     number(each.rates().topology().median(), 0),
+                    number(each.rates().reading().median(), 0),
                     number(each.rates().asRecorded().median(), 0),
                     number(each.rates().corrections().median(), 0),
                     number(each.rates().threeCorrections().median(), 0),
+                    each.ratios().reading().range(1),
                     each.ratios().corrections().range(1),
                     each.ratios().threeCorrections().range(1),
                     number(each.heapMegabytes().max(), 0)));

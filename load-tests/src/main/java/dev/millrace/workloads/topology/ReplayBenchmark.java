@@ -13,6 +13,7 @@ import dev.millrace.replay.StepRange;
 import dev.millrace.replay.TaskVerdict;
 import dev.millrace.replay.WhatIf;
 import dev.millrace.replay.archive.LiveRun;
+import dev.millrace.replay.archive.RecordCursor;
 import dev.millrace.report.Column;
 import dev.millrace.report.ReportOrigin;
 import dev.millrace.report.Sample;
@@ -36,11 +37,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.ToDoubleFunction;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 
 /**
  * Replay speed next to the live topology's: a backlog becomes batches, and is replayed as recorded, under the run's own
- * corrections, and under three.
+ * corrections, and under three. Reading the batches' trajectories alone bounds the replay of corrections.
  *
  * <p>One broker process, a run per repetition, one thread per processor. Rates are rollouts per second: of the
  * topology from its partitions to the last batch, of a replay including reading the log.
@@ -91,12 +93,18 @@ public final class ReplayBenchmark {
             int responseTokens, int rollouts, @JsonUnwrapped Rates rates, Ratios ratios, Sample heapMegabytes) {}
 
     /** Rollouts per second. */
-    public record Rates(Sample topology, Sample asRecorded, Sample corrections, Sample threeCorrections) {}
+    public record Rates(
+            Sample topology, Sample reading, Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
-    public record Ratios(Sample asRecorded, Sample corrections, Sample threeCorrections) {}
+    public record Ratios(Sample reading, Sample asRecorded, Sample corrections, Sample threeCorrections) {}
 
     private record Round(
-            double topology, double asRecorded, double corrections, double threeCorrections, double heapMegabytes) {}
+            double topology,
+            double reading,
+            double asRecorded,
+            double corrections,
+            double threeCorrections,
+            double heapMegabytes) {}
 
     public Report run(String command) throws InterruptedException {
         ReportOrigin origin = ReportOrigin.here(command, AppInfoParser.getVersion());
@@ -128,12 +136,13 @@ public final class ReplayBenchmark {
             Round round = round(client, tokens, rollouts, r >= 0);
             progress.accept(String.format(
                     Locale.ROOT,
-                    "%s%d tokens, %d rollouts: topology %.2f s, as recorded %.2f s, corrections %.2f s,"
-                            + " three corrections %.2f s%s",
+                    "%s%d tokens, %d rollouts: topology %.2f s, reading %.2f s, as recorded %.2f s,"
+                            + " corrections %.2f s, three corrections %.2f s%s",
                     r < 0 ? "warming up: " : "",
                     tokens,
                     rollouts,
                     round.topology(),
+                    round.reading(),
                     round.asRecorded(),
                     round.corrections(),
                     round.threeCorrections(),
@@ -147,10 +156,12 @@ public final class ReplayBenchmark {
                 rollouts,
                 new Rates(
                         sample(rounds, r -> rollouts / r.topology()),
+                        sample(rounds, r -> rollouts / r.reading()),
                         sample(rounds, r -> rollouts / r.asRecorded()),
                         sample(rounds, r -> rollouts / r.corrections()),
                         sample(rounds, r -> rollouts / r.threeCorrections())),
                 new Ratios(
+                        sample(rounds, r -> r.topology() / r.reading()),
                         sample(rounds, r -> r.topology() / r.asRecorded()),
                         sample(rounds, r -> r.topology() / r.corrections()),
                         sample(rounds, r -> r.topology() / r.threeCorrections())),
@@ -185,12 +196,13 @@ public final class ReplayBenchmark {
             run.publishVersions(NEWEST_VERSION, System.currentTimeMillis() - 3_600_000);
             Backlog.publish(run, 0, rollouts, NEWEST_VERSION);
             double topology = topology(run, rollouts / config.batch().sequences(), scratch.resolve(name));
+            double reading = reading(run, rollouts);
             double asRecorded = asRecorded(run);
             double corrections = whatIf(run, List.of(), rollouts);
             double three = whatIf(run, OTHERS, rollouts);
             double heap = withHeap ? heapMegabytes(run, rollouts) : Double.NaN;
             run.delete();
-            return new Round(topology, asRecorded, corrections, three, heap);
+            return new Round(topology, reading, asRecorded, corrections, three, heap);
         }
     }
 
@@ -217,6 +229,25 @@ public final class ReplayBenchmark {
             });
             return (System.nanoTime() - began) / 1e9;
         }
+    }
+
+    /** Fetches what a replay of corrections fetches most of, and looks at none of it. */
+    private static double reading(SyntheticRun run, int rollouts) {
+        long began = System.nanoTime();
+        long read = 0;
+        LiveRun recorded = new LiveRun(run.connection(), Optional.empty());
+        for (TopicPartition partition : recorded.partitions(recorded.topics().trajectories())) {
+            try (RecordCursor cursor = recorded.read(partition, 0)) {
+                while (cursor.next().isPresent()) {
+                    read++;
+                }
+            }
+        }
+        double seconds = (System.nanoTime() - began) / 1e9;
+        if (read != rollouts) {
+            throw new LoadException("there are " + read + " trajectories of " + rollouts + " rollouts");
+        }
+        return seconds;
     }
 
     private double asRecorded(SyntheticRun run) throws InterruptedException {
@@ -289,6 +320,8 @@ public final class ReplayBenchmark {
                 Column.count("rollouts", Result::rollouts),
                 Column.<Result>number("topology", 0, r -> r.rates().topology().median())
                         .in("rollouts/s"),
+                Column.<Result>number("reading", 0, r -> r.rates().reading().median())
+                        .in("rollouts/s"),
                 Column.<Result>number(
                                 "as recorded", 0, r -> r.rates().asRecorded().median())
                         .in("rollouts/s"),
@@ -300,6 +333,7 @@ public final class ReplayBenchmark {
                                 0,
                                 r -> r.rates().threeCorrections().median())
                         .in("rollouts/s"),
+                Column.text("reading : topology", r -> r.ratios().reading().range(2)),
                 Column.text(
                         "as recorded : topology", r -> r.ratios().asRecorded().range(2)),
                 Column.text(
