@@ -11,7 +11,6 @@ import dev.millrace.cli.ScreenCommand;
 import dev.millrace.report.Lines;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.report.AuditedRun;
-import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
@@ -25,8 +24,6 @@ import picocli.CommandLine.Option;
         description = "Lists refused records, oldest first: reason, field, source, time and sentence.",
         footer = {"", "The number before a letter is its name: 'millrace dead-letters show NUMBER' shows the record."})
 final class ListCommand extends ScreenCommand {
-    static final Duration PATIENCE = Duration.ofSeconds(45);
-
     @Mixin
     private RunOptions run;
 
@@ -60,7 +57,7 @@ final class ListCommand extends ScreenCommand {
             throw new ConfigException("--limit must be at least 1: " + limit);
         }
         try (AuditedRun audited = run.read()) {
-            Listing listing = new DeadLetterTopic(audited.records(), PATIENCE)
+            Listing listing = new DeadLetterTopic(audited.records(), RunOptions.PATIENCE)
                     .list(
                             new DeadLetterFilter(
                                     List.of(),

@@ -79,7 +79,7 @@ final class RedriveCommand extends ScreenCommand {
         try (AuditedRun audited = run.open()) {
             String prefix = audited.connection().topics().prefix();
             DeadLetterFilter choice = new DeadLetterFilter(names, reason, source, prefix);
-            Redrive redrive = new Redrive(audited.connection(), ListCommand.PATIENCE);
+            Redrive redrive = new Redrive(audited.connection(), RunOptions.PATIENCE);
             Redrive.Done done = dryRun ? redrive.plan(choice) : redrive.put(choice);
             if (done.redriven().isEmpty() && done.refused().isEmpty()) {
                 throw new NotFoundException("there is no such dead letter in run "

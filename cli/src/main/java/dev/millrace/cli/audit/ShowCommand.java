@@ -50,7 +50,7 @@ final class ShowCommand extends ScreenCommand {
     public Integer call() {
         try (AuditedRun audited = run.read()) {
             RunRecords records = audited.records();
-            List<Opened> found = new DeadLetterTopic(records, ListCommand.PATIENCE)
+            List<Opened> found = new DeadLetterTopic(records, RunOptions.PATIENCE)
                     .open(new DeadLetterFilter(
                             List.of(name), "", "", records.topics().prefix()));
             if (found.isEmpty()) {
