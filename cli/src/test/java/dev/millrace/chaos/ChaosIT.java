@@ -78,8 +78,9 @@ class ChaosIT {
         all.addAll(List.of("--report", report.toString()));
         all.addAll(List.of(arguments));
         StringWriter out = new StringWriter();
+        PrintWriter printed = new PrintWriter(out);
 
-        int status = ChaosCommand.commandLine().setOut(new PrintWriter(out)).execute(all.toArray(String[]::new));
+        int status = ChaosCommand.commandLine().setOut(printed).setErr(printed).execute(all.toArray(String[]::new));
 
         assertThat(status).as(out.toString()).isZero();
         return new ObjectMapper().readTree(report.toFile());

@@ -1,6 +1,7 @@
 package dev.millrace.cli.run;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -246,7 +247,7 @@ class KilledGatewayIT {
         while (turns.size() < before + AGENTS) {
             for (Future<?> each : playing) {
                 if (each.isDone()) {
-                    each.get(); // throws what the agent failed with
+                    assertThatCode(each::get).as(gateway::toString).doesNotThrowAnyException();
                 }
             }
             assertThat(System.nanoTime())
