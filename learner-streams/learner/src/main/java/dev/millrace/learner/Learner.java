@@ -612,7 +612,6 @@ public final class Learner implements AutoCloseable {
             numbers.put("rollouts_trained", (double) report.rolloutsTrained());
             numbers.put("tokens_trained", (double) report.tokensTrained());
             numbers.put("learning_rate", report.learningRate());
-            numbers.put(StepMetric.UPDATES.key(), (double) report.updates());
             report.figures().byName().forEach(numbers::put);
             report.stages().forEach(stage -> StageReports.putInForce(stage, numbers));
             return numbers;
@@ -623,7 +622,6 @@ public final class Learner implements AutoCloseable {
             Map<String, Double> metrics = report.metrics().byName();
             metrics.putAll(seconds);
             metrics.putAll(report.figures().stalenessQuantiles());
-            metrics.put(StepMetric.UPDATES.key(), (double) report.updates());
             metrics.put(StepMetric.OPTIMIZER_STEPS.key(), (double) manifest.getOptimizerSteps());
             metrics.put(
                     StepMetric.VERSIONS_BEHIND_ASSEMBLY.key(), (double) (startVersion - batch.getAssembledVersion()));

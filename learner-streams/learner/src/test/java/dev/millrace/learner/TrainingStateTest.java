@@ -48,7 +48,6 @@ class TrainingStateTest {
                             new BatchProgress(3, 102),
                             List.of()),
                     new StepReport(
-                            1,
                             0.1,
                             List.of(new StepEntry(5, null)),
                             new StepFigures(5, Optional.empty(), 1, 1, 0, 0),

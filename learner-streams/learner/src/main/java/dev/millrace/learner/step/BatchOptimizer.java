@@ -291,7 +291,6 @@ public final class BatchOptimizer implements AutoCloseable {
             StepMembers members, ControlState controls, StepMetricsTally means, StageFailedException why) {
         return new StepReport(
                 0,
-                0,
                 Collections.nCopies(members.count(), new StepEntry(0, why.stage())),
                 StepFigures.untrained(members),
                 List.of(),
@@ -550,7 +549,6 @@ public final class BatchOptimizer implements AutoCloseable {
             means.objectiveReport().ifPresent(stages::add);
         }
         return new StepReport(
-                means.updates(),
                 rate,
                 entries,
                 StepFigures.of(members, decision, version),

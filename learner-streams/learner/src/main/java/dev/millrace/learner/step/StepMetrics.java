@@ -9,10 +9,11 @@ import java.util.TreeMap;
  * The numbers that a step says of itself: means over the updates, sums of durations, facts about the batch. What was not computed
  * is absent.
  *
+ * @param updates optimiser steps taken; 0 if nothing in the batch was to be trained on, and nothing changed
  * @param objective numbers of the objective's own, by its names, means over the updates
  */
-public record StepMetrics(Map<StepMetric, Double> values, Map<String, Double> objective) {
-    public static final StepMetrics NONE = new StepMetrics(Map.of(), Map.of());
+public record StepMetrics(int updates, Map<StepMetric, Double> values, Map<String, Double> objective) {
+    public static final StepMetrics NONE = new StepMetrics(0, Map.of(), Map.of());
 
     public StepMetrics {
         Map<StepMetric, Double> copy = new EnumMap<>(StepMetric.class);
@@ -28,6 +29,7 @@ public record StepMetrics(Map<StepMetric, Double> values, Map<String, Double> ob
 
     public Map<String, Double> byName() {
         Map<String, Double> named = new TreeMap<>(objective);
+        named.put(StepMetric.UPDATES.key(), (double) updates);
         values.forEach((metric, value) -> named.put(metric.key(), value));
         return named;
     }

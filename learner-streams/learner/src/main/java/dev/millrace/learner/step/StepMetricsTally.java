@@ -86,6 +86,6 @@ final class StepMetricsTally {
         sums.forEach((metric, sum) -> values.put(metric, sum / updates));
         Map<String, Double> means = new HashMap<>();
         objective.forEach((name, sum) -> means.put(name, sum / updates));
-        return new StepMetrics(values, means);
+        return new StepMetrics(updates, values, means);
     }
 }

@@ -9,8 +9,7 @@ import java.util.Optional;
 /**
  * What a batch did to the weights.
  *
- * @param updates         optimiser steps taken; 0 if nothing in the batch was to be trained on, and nothing changed
- * @param learningRate    of the last of them, all controls included; 0 without one
+ * @param learningRate    of the last update, all controls included; 0 without one
  * @param entries         trained tokens, or the masking stage, of each member
  * @param figures         staleness and off-policy gap of the trained tokens
  * @param controls        state of the controls after this batch
@@ -18,7 +17,6 @@ import java.util.Optional;
  * @param failure         why a stage failed on the batch, which is then starved; empty if none did
  */
 public record StepReport(
-        int updates,
         double learningRate,
         List<StepEntry> entries,
         StepFigures figures,
@@ -29,7 +27,7 @@ public record StepReport(
 
     /** Whether nothing in the batch was left to train on. */
     public boolean isStarved() {
-        return updates == 0;
+        return metrics.updates() == 0;
     }
 
     /** Members with a trained token. */

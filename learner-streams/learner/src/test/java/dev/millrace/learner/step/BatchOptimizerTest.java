@@ -140,7 +140,7 @@ class BatchOptimizerTest {
         AdamW adamW = learner.newOptimizer();
         StepReport report = learner.train(batch, 0, ControlState.initial(), weights, adamW);
 
-        assertThat(report.updates()).isEqualTo(1);
+        assertThat(report.metrics().updates()).isEqualTo(1);
         assertThat(report.learningRate()).isCloseTo(0.8e-2, within(1e-15));
         assertThat(report.metrics().byName().get("loss")).isCloseTo(loss, within(1e-6));
         assertThat(report.metrics().byName().get("entropy")).isCloseTo(entropy, within(1e-5));
@@ -298,7 +298,7 @@ class BatchOptimizerTest {
 
         StepReport report = learner.train(batch(7), 0, ControlState.initial(), initial(), adamW);
 
-        assertThat(report.updates()).isEqualTo(6);
+        assertThat(report.metrics().updates()).isEqualTo(6);
         assertThat(adamW.state().steps()).isEqualTo(6);
         assertThat(report.metrics().byName())
                 .containsKeys("clip_fraction", "clip_fraction_lower", "approx_kl_proximal", "seconds_forward");
@@ -390,7 +390,7 @@ class BatchOptimizerTest {
 
         for (TrainingBatch batch : List.of(masked, empty)) {
             StepReport report = learner.train(batch, 0, ControlState.initial(), weights, adamW);
-            assertThat(report.updates()).isZero();
+            assertThat(report.metrics().updates()).isZero();
             assertThat(report.learningRate()).isZero();
         }
         assertThat(bytes(weights)).isEqualTo(bytes(initial()));
