@@ -60,21 +60,22 @@ public final class RunsCommand extends ScreenCommand {
     @Option(names = "--json", description = "Print JSON.")
     private boolean json;
 
-    /**
-     * A run.
-     *
-     * @param where folder, or topic prefix
-     * @param topics null if unknown, as are version, time and bytes
-     */
+    /** A run in a folder or under a topic prefix; its version is null if unknown. */
     private record Row(
             String id,
             String where,
             String state,
             List<String> notes,
             @Nullable Long version,
+            LogSize log) {}
+
+    /** Topics and bytes of a run's log, and the time of its newest record; null if unknown. */
+    private record LogSize(
             @Nullable Long lastRecordMs,
             @Nullable Long topics,
-            @Nullable Long bytes) {}
+            @Nullable Long bytes) {
+        static final LogSize UNKNOWN = new LogSize(null, null, null);
+    }
 
     @Override
     public Integer call() {
@@ -122,9 +123,10 @@ public final class RunsCommand extends ScreenCommand {
                                         + " cannot be read; --set run.schema_registry_url=URL names the registry of its schemas")
                         : notes,
                 known(found.newestVersion()),
-                known(found.lastRecordMs()),
-                (long) found.holdings().topics().size(),
-                known(found.bytes()));
+                new LogSize(
+                        known(found.lastRecordMs()),
+                        (long) found.holdings().topics().size(),
+                        known(found.bytes())));
     }
 
     private static @Nullable Long known(OptionalLong number) {
@@ -141,7 +143,7 @@ public final class RunsCommand extends ScreenCommand {
                 : new ViewedRuns(List.of(), runs, runs).sources().stream();
         return sources.map(source -> source instanceof RunSource.Folder folder
                         ? row(folder)
-                        : new Row(source.name(), source.options(), "archive", List.of(), null, null, null, null))
+                        : new Row(source.name(), source.options(), "archive", List.of(), null, LogSize.UNKNOWN))
                 .toList();
     }
 
@@ -159,9 +161,7 @@ public final class RunsCommand extends ScreenCommand {
                     "unreadable",
                     List.of(String.valueOf(e.getMessage())),
                     null,
-                    null,
-                    null,
-                    null);
+                    LogSize.UNKNOWN);
         }
         String id = whereabouts.run().id().isEmpty()
                 ? source.name()
@@ -172,7 +172,7 @@ public final class RunsCommand extends ScreenCommand {
             if (!whereabouts.run().embedded()) {
                 List<String> where =
                         List.of("its log is on " + whereabouts.run().bootstrapServers());
-                return new Row(id, folder.toString(), state, where, version, null, null, null);
+                return new Row(id, folder.toString(), state, where, version, LogSize.UNKNOWN);
             }
             List<Path> files = files(folder.resolve("broker"), whereabouts.run().topics());
             long bytes = 0;
@@ -186,8 +186,8 @@ public final class RunsCommand extends ScreenCommand {
                                 : 0);
             }
             long topics = files.stream().map(file -> topic(file)).distinct().count();
-            return new Row(
-                    id, folder.toString(), state, List.of(), version, writtenMs == 0 ? null : writtenMs, topics, bytes);
+            LogSize log = new LogSize(writtenMs == 0 ? null : writtenMs, topics, bytes);
+            return new Row(id, folder.toString(), state, List.of(), version, log);
         } catch (IOException e) {
             throw new UncheckedIOException("cannot read the files of " + folder + ": " + e.getMessage(), e);
         }
@@ -247,9 +247,11 @@ public final class RunsCommand extends ScreenCommand {
                         Column.countWhereKnown("version", Row::version),
                         Column.text(
                                 "newest record",
-                                row -> row.lastRecordMs() == null ? null : Lines.time(row.lastRecordMs())),
-                        Column.countWhereKnown("topics", row -> row.topics()),
-                        Column.countWhereKnown("bytes", row -> row.bytes())),
+                                row -> row.log().lastRecordMs() == null
+                                        ? null
+                                        : Lines.time(row.log().lastRecordMs())),
+                        Column.countWhereKnown("topics", row -> row.log().topics()),
+                        Column.countWhereKnown("bytes", row -> row.log().bytes())),
                 rows);
     }
 
@@ -262,9 +264,9 @@ public final class RunsCommand extends ScreenCommand {
                     .put("state", row.state());
             row.notes().forEach(each.putArray("notes")::add);
             each.put("newest_version", row.version())
-                    .put("last_record_ms", row.lastRecordMs())
-                    .put("topics", row.topics())
-                    .put("bytes", row.bytes());
+                    .put("last_record_ms", row.log().lastRecordMs())
+                    .put("topics", row.log().topics())
+                    .put("bytes", row.log().bytes());
         }
         return json;
     }
