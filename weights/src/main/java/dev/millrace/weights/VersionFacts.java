@@ -9,8 +9,6 @@ import org.jspecify.annotations.Nullable;
  *
  * @param version          0 for the initial weights
  * @param batchId          the batch that made it; -1 for the initial weights
- * @param rolloutsConsumed in all batches so far
- * @param tokensTrained    in all batches so far
  * @param publishedAtMs    Unix milliseconds
  * @param controls state of the learner's step controls, by name
  * @param parentEpoch for an epoch's first version, the older epoch from which it takes the version of this number; null
@@ -20,25 +18,15 @@ public record VersionFacts(
         long version,
         long batchId,
         String tokenizerHash,
-        long rolloutsConsumed,
-        long tokensTrained,
+        Progress progress,
         long publishedAtMs,
         Map<String, Double> controls,
         @Nullable Integer parentEpoch) {
 
-    /** For a version made by a step, or a run's first. */
-    public VersionFacts(
-            long version,
-            long batchId,
-            String tokenizerHash,
-            long rolloutsConsumed,
-            long tokensTrained,
-            long publishedAtMs,
-            Map<String, Double> controls) {
-        this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, controls, null);
-    }
+    /** Totals of all batches so far. */
+    public record Progress(long rolloutsConsumed, long tokensTrained) {}
 
-    /** Without control state. */
+    /** For a version without control state or parent epoch. */
     public VersionFacts(
             long version,
             long batchId,
@@ -46,7 +34,14 @@ public record VersionFacts(
             long rolloutsConsumed,
             long tokensTrained,
             long publishedAtMs) {
-        this(version, batchId, tokenizerHash, rolloutsConsumed, tokensTrained, publishedAtMs, Map.of());
+        this(
+                version,
+                batchId,
+                tokenizerHash,
+                new Progress(rolloutsConsumed, tokensTrained),
+                publishedAtMs,
+                Map.of(),
+                null);
     }
 
     public VersionFacts {
@@ -66,8 +61,7 @@ public record VersionFacts(
                 parent.getVersion(),
                 parent.getBatchId(),
                 parent.getTokenizerHash(),
-                parent.getRolloutsConsumed(),
-                parent.getTokensTrained(),
+                new Progress(parent.getRolloutsConsumed(), parent.getTokensTrained()),
                 publishedAtMs,
                 parent.getControls(),
                 parent.getEpoch());

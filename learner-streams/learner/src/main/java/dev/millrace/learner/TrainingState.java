@@ -9,6 +9,7 @@ import dev.millrace.policy.weights.Weights;
 import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.PolicyVersion;
 import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionFacts.Progress;
 
 /**
  * The state of training: the live weights and optimiser, and the newest version on the log.
@@ -66,9 +67,9 @@ final class TrainingState {
                 newest.getVersion() + 1,
                 batch.batch().getBatchId(),
                 newest.getTokenizerHash(),
-                batch.rolloutsConsumed(),
-                newest.getTokensTrained() + report.tokensTrained(),
+                new Progress(batch.rolloutsConsumed(), newest.getTokensTrained() + report.tokensTrained()),
                 publishedAtMs,
-                report.controls().values());
+                report.controls().values(),
+                null);
     }
 }

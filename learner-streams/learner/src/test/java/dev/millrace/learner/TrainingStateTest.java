@@ -19,6 +19,7 @@ import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TensorLocation;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.weights.VersionFacts;
+import dev.millrace.weights.VersionFacts.Progress;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -57,7 +58,9 @@ class TrainingStateTest {
                             Optional.empty()),
                     77);
 
-            assertThat(next).isEqualTo(new VersionFacts(4, 3, "vocabulary", 102, 1005, 77, Map.of("a", 2.0)));
+            assertThat(next)
+                    .isEqualTo(
+                            new VersionFacts(4, 3, "vocabulary", new Progress(102, 1005), 77, Map.of("a", 2.0), null));
         }
     }
 

@@ -83,6 +83,7 @@ final class LearntRun {
             AdamW adamW = optimizer.newOptimizer();
             ControlState controls = ControlState.initial();
             publish(writer, new VersionFacts(0, -1, SyntheticRollouts.TOKENIZER_HASH, 0, 0, 0), weights, adamW);
+            VersionFacts.Progress none = new VersionFacts.Progress(0, 0);
             List<Weights> made = new ArrayList<>();
             for (int b = 0; b < STEPS; b++) {
                 made.add(weights.copy());
@@ -90,7 +91,7 @@ final class LearntRun {
                 controls = report.controls();
                 publish(
                         writer,
-                        new VersionFacts(b + 1, b, SyntheticRollouts.TOKENIZER_HASH, 0, 0, 0, controls.values()),
+                        new VersionFacts(b + 1, b, SyntheticRollouts.TOKENIZER_HASH, none, 0, controls.values(), null),
                         weights,
                         adamW);
             }
