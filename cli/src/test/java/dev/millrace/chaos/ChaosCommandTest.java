@@ -34,7 +34,7 @@ class ChaosCommandTest {
         assertThat(run("--page", report.toString())).as(err.toString()).isZero();
         assertThat(out.toString())
                 .contains("1 faults in 1 run, 1 survived; 10 rollouts, 0 lost, 0 duplicated; every promise was kept.")
-                .contains("seed 7: millrace chaos --seed 7")
+                .contains("seed 7: chaos --seed 7")
                 .containsPattern("\\| 7 +\\| scorer +\\| +20\\.5 \\| +21\\.0 \\| +200 \\|");
     }
 
@@ -66,7 +66,7 @@ class ChaosCommandTest {
         ProcessFigures figures = new ProcessFigures(200, 20, 100);
         return new ChaosResult(
                 ChaosResult.FORMAT,
-                new ReportOrigin("millrace chaos --seed 7", "abc", "machine", 2, "jvm", "4", "now", 0.5),
+                new ReportOrigin("chaos --seed 7", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", 0.5),
                 7,
                 1,
                 60,

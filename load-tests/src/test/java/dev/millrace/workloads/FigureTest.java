@@ -66,7 +66,7 @@ class FigureTest {
     @Test
     void shouldTellTheOriginOfAReport() throws IOException {
         Figure figure = Figure.all(folder).get(0);
-        ReportOrigin origin = new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", 1);
+        ReportOrigin origin = new ReportOrigin("c", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", 1);
         assertThat(figure.measured(folder)).isEmpty();
 
         JsonFile.write(folder.resolve(figure.report()), Map.of("origin", origin));

@@ -59,7 +59,7 @@ class ReportsTest {
         return new LoadReport(
                 LoadReport.FORMAT,
                 "test",
-                new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", loadAverage),
+                new ReportOrigin("c", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", loadAverage),
                 workload,
                 List.of(curve));
     }

@@ -1,5 +1,6 @@
 package dev.millrace.report;
 
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
@@ -18,7 +19,6 @@ import org.jspecify.annotations.Nullable;
  * Where, when and with what something was measured.
  *
  * @param commit with {@code +} if files differ from it; {@code unknown} outside a checkout
- * @param kafka client version; null if unused
  * @param loadAverage of the last minute at the start; negative if unknown
  */
 public record ReportOrigin(
@@ -26,15 +26,15 @@ public record ReportOrigin(
         String commit,
         String machine,
         int processors,
-        String jvm,
-        @Nullable String kafka,
+        @JsonUnwrapped Software software,
         String startedAt,
         double loadAverage) {
 
+    /** @param kafka client version; null if unused */
+    public record Software(String jvm, @Nullable String kafka) {}
+
     /** Load per processor above which figures are disturbed. */
     private static final double MOST_LOAD = 2.0;
-
-    private static final Path CPUINFO = Path.of("/proc/cpuinfo");
 
     /** @param kafka client version; null if unused */
     public static ReportOrigin here(String command, @Nullable String kafka) {
@@ -43,8 +43,7 @@ public record ReportOrigin(
                 commitHere(),
                 machineHere(),
                 Runtime.getRuntime().availableProcessors(),
-                System.getProperty("java.vm.name") + " " + Runtime.version(),
-                kafka,
+                new Software(System.getProperty("java.vm.name") + " " + Runtime.version(), kafka),
                 Instant.now().truncatedTo(ChronoUnit.SECONDS).toString(),
                 ManagementFactory.getOperatingSystemMXBean().getSystemLoadAverage());
     }
@@ -71,8 +70,8 @@ public record ReportOrigin(
                         machine,
                         processors,
                         loadAverage < 0 ? "" : String.format(Locale.ROOT, ", load average %.1f", loadAverage),
-                        jvm,
-                        kafka == null ? "" : "; Kafka " + kafka,
+                        software.jvm(),
+                        software.kafka() == null ? "" : "; Kafka " + software.kafka(),
                         commit,
                         startedAt),
                 command);
@@ -108,7 +107,7 @@ public record ReportOrigin(
 
     private static String machineHere() {
         String system = System.getProperty("os.name") + " " + System.getProperty("os.arch");
-        try (Stream<String> lines = Files.lines(CPUINFO)) {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/cpuinfo"))) {
             return lines.filter(line -> line.startsWith("model name"))
                     .findFirst()
                     .map(line -> line.substring(line.indexOf(':') + 1).strip() + ", " + system)

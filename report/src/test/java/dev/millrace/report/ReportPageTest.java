@@ -30,7 +30,8 @@ class ReportPageTest {
                         .resting("reward", "0.98 (0.95 to 1.00)")
                         .sure("3 seeds"))
                 .shownBy("./millrace view --run-dir runs/a")
-                .madeBy(new ReportOrigin("millrace replay", "abc", "a machine", 2, "a JDK", null, "now", -1))
+                .madeBy(new ReportOrigin(
+                        "millrace replay", "abc", "a machine", 2, new ReportOrigin.Software("a JDK", null), "now", -1))
                 .with(Section.of("Means")
                         .noting(List.of("over all steps"))
                         .with(Table.of("", columns, List.of("none"))))

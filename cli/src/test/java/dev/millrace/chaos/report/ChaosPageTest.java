@@ -49,7 +49,7 @@ class ChaosPageTest {
             long seed, List<FaultOutcome> faults, List<Troupe.Departure> departures, boolean held) {
         return new ChaosResult(
                 ChaosResult.FORMAT,
-                new ReportOrigin("millrace chaos", "abc", "machine", 2, "jvm", "4", "now", 0.5),
+                new ReportOrigin("millrace chaos", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", 0.5),
                 seed,
                 1,
                 60,

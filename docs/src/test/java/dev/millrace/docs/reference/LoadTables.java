@@ -95,8 +95,8 @@ final class LoadTables {
                 + Tables.row(
                         of.processors() + " x " + of.machine(),
                         number(of.loadAverage(), 1),
-                        of.jvm(),
-                        String.valueOf(of.kafka()),
+                        of.software().jvm(),
+                        String.valueOf(of.software().kafka()),
                         of.commit(),
                         Tables.code(of.command()));
     }

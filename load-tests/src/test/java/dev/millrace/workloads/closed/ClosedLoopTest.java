@@ -130,7 +130,7 @@ class ClosedLoopTest {
                 ClosedReport.FORMAT,
                 ClosedReport.KIND,
                 "eta",
-                new ReportOrigin("c", "abc", "m", 2, "j", "4", "now", 1),
+                new ReportOrigin("c", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", 1),
                 "# </script>",
                 Durability.VERSIONS,
                 loop(List.of(Setting.of(0, "64"), Setting.of(2, "64"))));

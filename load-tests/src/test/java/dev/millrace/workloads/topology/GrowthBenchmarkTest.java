@@ -27,7 +27,7 @@ class GrowthBenchmarkTest {
     /** Of a machine with two processors. */
     static GrowthBenchmark.Report report(Measured... measured) {
         return GrowthBenchmark.report(
-                new ReportOrigin("command", "abc", "machine", 2, "jvm", "4.4.0", "2026-11-30T15:00:00Z", 1),
+                new ReportOrigin("c", "abc", "m", 2, new ReportOrigin.Software("j", "4"), "now", 1),
                 new Config(256, 100, "lz4", "IN_MEMORY"),
                 BASE,
                 List.of(measured));

@@ -252,7 +252,8 @@ class BrowserTest {
                         .resting("tokens masked", "+0.00 (-0.01 to 0.01) points")
                         .sure("95 % interval over 60 steps"))
                 .shownBy("./millrace view --run-dir runs/a")
-                .madeBy(new ReportOrigin("./millrace replay", "abc", "a machine", 2, "a JDK", null, "now", -1))
+                .madeBy(new ReportOrigin(
+                        "millrace replay", "abc", "a machine", 2, new ReportOrigin.Software("a JDK", null), "now", -1))
                 .with(Section.of("").with(Table.of("Means", columns, List.of("recorded", "none"))))
                 .with(Section.of("Over batches")
                         .with(List.of(
