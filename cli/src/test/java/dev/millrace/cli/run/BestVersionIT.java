@@ -58,33 +58,18 @@ class BestVersionIT {
 
     @Test
     void shouldTryAndWriteTheBestVersionAndNameItWhenItIsGone() throws Exception {
-        // a rate of next to nothing: rewards differ by their draws alone, which are the same in every run of this test
-        Said trained = of(
-                "train",
-                "--plain",
-                "--max-steps",
-                "5",
-                "--set",
-                "goal.mean_reward=0",
-                "--set",
-                "admission.batch_sequences=32",
-                "--set",
-                "topology.batch.sequences=32",
-                "--set",
-                "learner.step.optimizer.learning_rate=1e-12",
-                "--set",
-                "evaluation={every_versions: 1, prompts: 4, samples: 2}");
-        assertThat(trained.status).as(trained.toString()).isZero();
         List<JsonNode> recorded = new ArrayList<>();
-        of("evaluate", "--recorded", "--json").json().forEach(recorded::add);
-        recorded.sort(Comparator.comparingDouble(
-                        (JsonNode each) -> -each.path("reward").asDouble())
-                .thenComparing(each -> each.path("version").asInt()));
+        int steps = 4;
+        do { // the last version is always evaluated, one that training outran is not
+            train(++steps);
+            recorded.clear();
+            of("evaluate", "--recorded", "--json").json().forEach(recorded::add);
+            recorded.sort(Comparator.comparingDouble(
+                            (JsonNode each) -> -each.path("reward").asDouble())
+                    .thenComparing(each -> each.path("version").asInt()));
+        } while (recorded.get(0).path("version").asInt() == steps);
         JsonNode best = recorded.get(0);
         int version = best.path("version").asInt();
-        assertThat(version)
-                .as("another one than the last, or this shows nothing")
-                .isBetween(0, 4);
 
         JsonNode tried = of("evaluate", "--version", "best", "--json").json();
         assertThat(tried.path("version").asInt()).isEqualTo(version);
@@ -119,6 +104,26 @@ class BestVersionIT {
         assertThat(folder.resolve("none")).doesNotExist();
         assertThat(of("doctor", "--try", "0").out.replaceAll("\\s+", " "))
                 .contains("best version: version " + version + ", the best on held-out prompts");
+    }
+
+    /** At a rate of next to nothing, so that rewards differ by their draws alone and any version may be the best. */
+    private void train(int steps) {
+        Said trained = of(
+                "train",
+                "--plain",
+                "--max-steps",
+                Integer.toString(steps),
+                "--set",
+                "goal.mean_reward=0",
+                "--set",
+                "admission.batch_sequences=32",
+                "--set",
+                "topology.batch.sequences=32",
+                "--set",
+                "learner.step.optimizer.learning_rate=1e-12",
+                "--set",
+                "evaluation={every_versions: 1, prompts: 4, samples: 2}");
+        assertThat(trained.status).as(trained.toString()).isZero();
     }
 
     /** What a broker does by itself where a topic has outgrown its limit: its log begins later. */
