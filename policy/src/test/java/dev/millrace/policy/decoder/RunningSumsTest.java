@@ -49,7 +49,10 @@ class RunningSumsTest {
         }
     }
 
-    /** At every edge between two places: the place on either side is right, and one of probability 0 never is. */
+    /**
+     * At the edge between two places: the place on either side is right, and one of probability 0 never is. Every edge of the
+     * short row; of the long one those about multiples of 64, where blocks meet, and every 29th.
+     */
     @ParameterizedTest
     @CsvSource({"300, true", "20001, true", "300, false", "20001, false"})
     void shouldDrawTheSamePlacesInBlocks(int length, boolean onDevice) {
@@ -73,6 +76,9 @@ class RunningSumsTest {
                 int place = i;
                 double middle = (before + values[i] / 2) / total;
                 before += values[i];
+                if (length > 300 && (i + 2) % 64 > 4 && i % 29 != 0) {
+                    continue;
+                }
                 for (float u : new float[] {(float) (before / total), (float) middle}) {
                     try (Tensor drawn = Tensor.of(new float[] {Math.min(u, Math.nextDown(1f))}, 1);
                             Session.Result result = session.run(Map.of("x", in, "uniform", drawn))) {

@@ -35,19 +35,27 @@ class GradientNormSessionTest {
     @FieldSource("SHAPES")
     void shouldEqualTheNormsOfGradientsTakenOneByOne(DecoderShape shape) {
         Weights weights = RaggedBatches.weights(shape, 1);
-        for (int trial = 0; trial < 3; trial++) {
-            SequenceBatch whole = RaggedBatches.random(shape, 2 + trial, LENGTHS);
-            SequenceBatch batch = trial == 2 ? RaggedBatches.cut(shape, 7, whole) : whole;
-            float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
-            float[] coefficients = coefficients(4 + trial, batch);
-            double[] expected = oneByOne(shape, weights, batch, temperatures, coefficients);
-            for (int budget : new int[] {1, 40, 4096}) {
-                try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, budget)) {
-                    double[] norms = session.norms(weights, batch, temperatures, coefficients);
+        float[] temperatures = RaggedBatches.temperatures(3, LENGTHS.length);
+        SequenceBatch whole = RaggedBatches.random(shape, 3, LENGTHS);
+        List<SequenceBatch> batches =
+                List.of(RaggedBatches.random(shape, 2, LENGTHS), whole, RaggedBatches.cut(shape, 7, whole));
+        List<float[]> coefficients = batches.stream()
+                .map(batch -> coefficients(4 + batches.indexOf(batch), batch))
+                .toList();
+        List<double[]> expected = new ArrayList<>();
+        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 4096)) {
+            for (int b = 0; b < batches.size(); b++) {
+                expected.add(oneByOne(session, shape, weights, batches.get(b), temperatures, coefficients.get(b)));
+            }
+        }
+        for (int budget : new int[] {1, 40, 4096}) {
+            try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, budget)) {
+                for (int b = 0; b < batches.size(); b++) {
+                    double[] norms = session.norms(weights, batches.get(b), temperatures, coefficients.get(b));
                     for (int s = 0; s < norms.length; s++) {
                         assertThat(norms[s])
-                                .as("sequence %d of %d tokens, budget %d", s, batch.length(s), budget)
-                                .isCloseTo(expected[s], within(1e-5 * expected[s]));
+                                .as("batch %d, sequence %d, budget %d", b, s, budget)
+                                .isCloseTo(expected.get(b)[s], within(1e-5 * expected.get(b)[s]));
                     }
                 }
             }
@@ -73,8 +81,9 @@ class GradientNormSessionTest {
                 new SequenceBatch(new int[][] {{3, 3, 3, 3, 3}, {3, 4, 3, 4, 3}, {5, 5}}, new int[] {1, 1, 1});
         float[] temperatures = {1, 1, 1};
         float[] coefficients = {1, 1, 1, 1, 1, 1, 1, 1, 1};
-        double[] expected = oneByOne(shape, weights, batch, temperatures, coefficients);
-        try (GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, 64)) {
+        try (GradientSession single = new GradientSession(Engine.cpu(), shape, 4096);
+                GradientNormSession session = new GradientNormSession(Engine.cpu(), shape, 64)) {
+            double[] expected = oneByOne(single, shape, weights, batch, temperatures, coefficients);
             assertThat(session.norms(weights, batch, temperatures, coefficients))
                     .containsExactly(expected, within(1e-5 * expected[2]));
         }
@@ -128,20 +137,23 @@ class GradientNormSessionTest {
     }
 
     private static double[] oneByOne(
-            DecoderShape shape, Weights weights, SequenceBatch batch, float[] temperatures, float[] coefficients) {
+            GradientSession session,
+            DecoderShape shape,
+            Weights weights,
+            SequenceBatch batch,
+            float[] temperatures,
+            float[] coefficients) {
         double[] norms = new double[batch.sequenceCount()];
-        try (GradientSession session = new GradientSession(Engine.cpu(), shape, 4096)) {
-            for (int s = 0; s < norms.length; s++) {
-                SequenceBatch one = new SequenceBatch(
-                        new int[][] {RaggedBatches.sequence(batch, s)},
-                        new int[] {batch.firstScored(s)},
-                        new SampledSupport[] {batch.kept(s)});
-                float[] own = new float[one.scoredCount()];
-                System.arraycopy(coefficients, batch.offset(s), own, 0, own.length);
-                Gradients gradient = new Gradients(shape);
-                session.accumulate(weights, one, new float[] {temperatures[s]}, own, new float[own.length], gradient);
-                norms[s] = gradient.l2Norm();
-            }
+        for (int s = 0; s < norms.length; s++) {
+            SequenceBatch one = new SequenceBatch(
+                    new int[][] {RaggedBatches.sequence(batch, s)},
+                    new int[] {batch.firstScored(s)},
+                    new SampledSupport[] {batch.kept(s)});
+            float[] own = new float[one.scoredCount()];
+            System.arraycopy(coefficients, batch.offset(s), own, 0, own.length);
+            Gradients gradient = new Gradients(shape);
+            session.accumulate(weights, one, new float[] {temperatures[s]}, own, new float[own.length], gradient);
+            norms[s] = gradient.l2Norm();
         }
         return norms;
     }
