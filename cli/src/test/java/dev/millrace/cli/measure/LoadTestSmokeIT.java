@@ -369,7 +369,7 @@ class LoadTestSmokeIT {
                                 "--generators",
                                 "8",
                                 "--tokens-per-second",
-                                "1000",
+                                "10",
                                 "--policies",
                                 "1",
                                 "--from",
