@@ -1,10 +1,12 @@
 package dev.millrace.infra.broker;
 
 import java.io.IOException;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
+import java.util.concurrent.ThreadLocalRandom;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class BoundPort implements AutoCloseable {
     private static final int BACKLOG = 128;
+    private static final int MOST_ATTEMPTS = 100;
 
     private final ServerSocketChannel channel;
     private final int number;
@@ -35,6 +38,20 @@ final class BoundPort implements AutoCloseable {
                     "the broker cannot listen on 127.0.0.1:" + port + ": " + e.getMessage()
                             + "; set broker.port to another number, or to 0 for any free one",
                     e);
+        }
+    }
+
+    /** At a free port below those that outgoing connections get, so that none takes it while its broker is not there. */
+    static BoundPort openForLater() {
+        for (int attempt = 1; ; attempt++) {
+            int port = ThreadLocalRandom.current().nextInt(10_000, 32_000);
+            try {
+                return open(port);
+            } catch (BrokerException e) {
+                if (attempt == MOST_ATTEMPTS || !(e.getCause() instanceof BindException)) {
+                    throw e;
+                }
+            }
         }
     }
 

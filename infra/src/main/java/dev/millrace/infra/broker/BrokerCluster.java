@@ -11,7 +11,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.IntUnaryOperator;
 import java.util.stream.Collectors;
-import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
  * A cluster of brokers, each in a process of its own: every partition has a copy on up to three of them, and a record counts
@@ -113,10 +113,10 @@ public final class BrokerCluster implements AutoCloseable {
         return cluster;
     }
 
-    /** Held all at once, so that they differ; somebody else could take one before its broker does, which then says so. */
+    /** Held all at once, so that they differ. */
     private static List<Integer> freePorts(int count) {
         List<BoundPort> ports =
-                IntStream.range(0, count).mapToObj(i -> BoundPort.open(0)).toList();
+                Stream.generate(BoundPort::openForLater).limit(count).toList();
         List<Integer> numbers = ports.stream().map(BoundPort::number).toList();
         ports.forEach(BoundPort::close);
         return numbers;
