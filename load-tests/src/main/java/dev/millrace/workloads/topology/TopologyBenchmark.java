@@ -104,7 +104,7 @@ public final class TopologyBenchmark {
             return new Plan(
                     EnumSet.allOf(Part.class),
                     List.of(512, 4096, 32_768),
-                    new Repeated(List.of(1, 2, 4), List.of(2), 128, 5),
+                    new Repeated(List.of(1, 2, 4), List.of(2), 512, 5),
                     100_000,
                     90,
                     45);
