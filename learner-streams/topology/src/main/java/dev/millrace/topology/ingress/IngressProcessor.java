@@ -11,6 +11,7 @@ import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
 import org.apache.kafka.streams.processor.api.RecordMetadata;
+import org.apache.kafka.streams.processor.internals.ProcessorRecordContext;
 
 /**
  * Forwards readable records and sends the others to the dead letters; drops records of older epochs. Holds no state.
@@ -67,6 +68,10 @@ public final class IngressProcessor<T> extends ContextualProcessor<byte[], byte[
         RecordMetadata at = context()
                 .recordMetadata()
                 .orElseThrow(() -> new IllegalStateException("a source record has a topic, partition and offset"));
+        if (at instanceof ProcessorRecordContext context) {
+            // each entry of a store's cache keeps its context, and with it the source record, which no limit counts
+            context.freeRawRecord();
+        }
         if (lineage.isHistory(at.topic(), at.partition(), at.offset())) {
             return; // an older epoch's, which has accounted for it
         }
