@@ -35,8 +35,8 @@ import java.util.function.Predicate;
  * An instance of the topology in its own process, to be stopped, killed, and asked for its heap.
  *
  * <p>The child ends with its standard input, so also with its parent. It prints {@code started} in main and {@code
- * running} once it has partitions, and answers {@code heap} with live bytes after a full collection. Its log lies
- * next to its state.
+ * running} once it has partitions, and answers {@code heap} with that word and the live bytes after a full
+ * collection; other lines are the machine's. Its log lies next to its state.
  */
 public final class InstanceProcess implements AutoCloseable {
     /** System property: JVM options of the child, separated by spaces. */
@@ -145,7 +145,8 @@ public final class InstanceProcess implements AutoCloseable {
 
     public long heapBytes() throws InterruptedException {
         requests.println(HEAP);
-        return Long.parseLong(answer(line -> !line.equals(STARTED) && !line.equals(RUNNING), "how large its heap is"));
+        String line = answer(found -> found.startsWith(HEAP + " "), "how large its heap is");
+        return Long.parseLong(line.substring(HEAP.length() + 1));
     }
 
     private String answer(Predicate<String> wanted, String what) throws InterruptedException {
@@ -231,9 +232,10 @@ public final class InstanceProcess implements AutoCloseable {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.equals(HEAP)) {
                     ManagementFactory.getMemoryMXBean().gc();
-                    System.out.println(ManagementFactory.getMemoryMXBean()
-                            .getHeapMemoryUsage()
-                            .getUsed());
+                    System.out.println(HEAP + " "
+                            + ManagementFactory.getMemoryMXBean()
+                                    .getHeapMemoryUsage()
+                                    .getUsed());
                 }
             }
         } catch (IOException e) {
