@@ -144,7 +144,15 @@ final class ChaosCommand implements Callable<Integer> {
             return 0;
         }
         Path folder = folder();
-        ChaosPlan plan = plan(folder);
+        ChaosPlan plan;
+        try {
+            plan = plan(folder);
+        } catch (ConfigException e) {
+            if (directory == null) {
+                remove(folder);
+            }
+            throw e;
+        }
         if (only.isEmpty()) {
             ChaosPlan.leftOut().forEach((kind, why) -> out.println("left out: " + kind.word() + ", for " + why));
         }
