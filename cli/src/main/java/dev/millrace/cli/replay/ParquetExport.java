@@ -427,7 +427,7 @@ final class ParquetExport {
         List<StepRow> rows = places.stream()
                 .map(found::get)
                 .map(Objects::requireNonNull)
-                .map(StepRow::of)
+                .map(StepRow::new)
                 .toList();
         try (ParquetFile<StepRow> steps = new ParquetFile<>(file, stepFields(rows))) {
             for (StepRow row : rows) {

@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class StatusTextTest {
-    private static final StepRow STEP = StepRow.of(step().build());
+    private static final StepRow STEP = new StepRow(step().build());
 
     private static Alarm alarm(String sentence) {
         return new Alarm("stall", "queue/0", sentence, "", 0);
@@ -171,7 +171,7 @@ class StatusTextTest {
                 .contains("  STARVED  ");
         assertThat(title(with(STEP, "", 0, List.of(0.1), List.of()), 200_000).text())
                 .contains("  NO STEP  ");
-        assertThat(title(with(StepRow.of(step().setEssRatio(0.1).build()), "", 0, List.of(0.1), List.of()), 2001)
+        assertThat(title(with(new StepRow(step().setEssRatio(0.1).build()), "", 0, List.of(0.1), List.of()), 2001)
                         .text())
                 .contains("  LOW ESS  ");
         List<Double> fallen = new ArrayList<>(Collections.nCopies(10, 0.9));
@@ -268,7 +268,7 @@ class StatusTextTest {
 
     @Test
     void shouldSayThatBatchesAreStarved() {
-        StepRow starved = StepRow.of(step().setStarved(true)
+        StepRow starved = new StepRow(step().setStarved(true)
                 .setTokensTrained(0)
                 .setStalenessMean(null)
                 .setStalenessMax(null)

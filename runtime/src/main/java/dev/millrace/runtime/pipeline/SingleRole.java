@@ -259,7 +259,7 @@ public final class SingleRole {
             threads.start(epoch.places());
             threads.start(epoch.clock(role.name()));
             if (role.name().equals(SHOWS_STEPS) || outputs.writesFiles()) {
-                StepFollower steps = new StepFollower(own, step -> outputs.show(StepRow.of(step)));
+                StepFollower steps = new StepFollower(own, step -> outputs.show(new StepRow(step)));
                 threads.start(new Role("step log", steps, steps::stop));
             }
             watch(role, new Rates(meters.registry()), threads);

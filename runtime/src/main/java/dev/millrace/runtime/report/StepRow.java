@@ -3,26 +3,15 @@ package dev.millrace.runtime.report;
 import dev.millrace.learner.step.StepMetric;
 import dev.millrace.schemas.TrainingStep;
 import java.util.Map;
-import org.apache.avro.Schema;
 import org.jspecify.annotations.Nullable;
 
 /**
  * One step for people: a line of steps.csv and a point of the chart. Values that the learner did not compute are NaN; a
  * starved step has no staleness, ESS or second moment.
  *
- * @param logged of the training log, without entries
+ * @param logged of the training log
  */
 public record StepRow(TrainingStep logged) {
-
-    public static StepRow of(TrainingStep step) {
-        TrainingStep kept = new TrainingStep();
-        for (Schema.Field field : TrainingStep.getClassSchema().getFields()) {
-            if (!field.name().equals("entries")) { // one per rollout, while a run keeps the rows of all its steps
-                kept.put(field.pos(), step.get(field.pos()));
-            }
-        }
-        return new StepRow(kept);
-    }
 
     /** Counts the batches from 1. */
     public long step() {

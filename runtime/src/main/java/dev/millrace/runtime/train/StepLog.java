@@ -3,6 +3,7 @@ package dev.millrace.runtime.train;
 import dev.millrace.log.LogConnection;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.schemas.packed.PackedSteps;
 import dev.millrace.stages.IdleStages;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -17,6 +18,7 @@ public final class StepLog implements Runnable {
     private final List<StepRow> steps = new CopyOnWriteArrayList<>();
     private final Consumer<StepRow> told;
     private final StepFollower follower;
+    private final PackedSteps packed = new PackedSteps();
     private final IdleStages stages = new IdleStages(IdleStages.STEPS);
     private volatile List<IdleStages.Idle> idleStages = List.of();
 
@@ -46,7 +48,7 @@ public final class StepLog implements Runnable {
     }
 
     private void add(TrainingStep step) {
-        StepRow row = StepRow.of(step);
+        StepRow row = new StepRow(packed.pack(step));
         told.accept(row);
         steps.add(row);
         stages.add(step);

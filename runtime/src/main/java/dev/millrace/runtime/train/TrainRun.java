@@ -504,7 +504,7 @@ public final class TrainRun {
 
         private RunSummary summary(Map<String, Double> idle, String stoppedBecause, boolean goalReached) {
             Account account = new LedgerReader(connection).read(LEDGER_PATIENCE);
-            List<StepRow> steps = account.steps().stream().map(StepRow::of).toList();
+            List<StepRow> steps = account.steps().stream().map(StepRow::new).toList();
             IdleStages stages = new IdleStages(IdleStages.STEPS);
             account.steps().forEach(stages::add);
             double[] secondsOfNew = steps.stream()

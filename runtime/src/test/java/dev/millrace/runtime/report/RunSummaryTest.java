@@ -35,7 +35,7 @@ class RunSummaryTest {
             Set.of("run_id", "epoch", "policy_id", "batch_id", "reward_mean", "metrics", "entries");
 
     private static StepRow row(int step, double reward, double staleness, long stalenessMax, double ess, long tokens) {
-        return StepRow.of(step(step, reward, tokens)
+        return new StepRow(step(step, reward, tokens)
                 .setStalenessMean(staleness)
                 .setStalenessMax(stalenessMax)
                 .setStalenessInFlightMean(staleness / 4)
@@ -49,7 +49,7 @@ class RunSummaryTest {
     }
 
     private static StepRow starved(int step) {
-        return StepRow.of(step(step, 0.5, 0)
+        return new StepRow(step(step, 0.5, 0)
                 .setStarved(true)
                 .setStalenessMean(null)
                 .setStalenessMax(null)

@@ -9,12 +9,12 @@ public final class StepRows {
 
     /** A step on which 100 tokens were trained in 1.5 s, with these metrics. */
     public static StepRow of(int step, Map<String, Double> metrics) {
-        return StepRow.of(record(step).setMetrics(metrics).build());
+        return new StepRow(record(step).setMetrics(metrics).build());
     }
 
     /** The same without a token left. */
     public static StepRow starved(int step) {
-        return StepRow.of(record(step)
+        return new StepRow(record(step)
                 .setStarved(true)
                 .setTokensTrained(0)
                 .setStalenessMean(null)

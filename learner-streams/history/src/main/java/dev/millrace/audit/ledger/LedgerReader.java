@@ -19,6 +19,7 @@ import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
+import dev.millrace.schemas.packed.PackedSteps;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;
@@ -422,6 +423,7 @@ public final class LedgerReader {
         private final Ledger ledger;
         private final boolean lostSteps;
         private final boolean lostBatches;
+        private final PackedSteps packed = new PackedSteps();
         private final Map<Name, TrainingStep> trained = new HashMap<>();
         private final Map<Name, StepWords> words = new HashMap<>();
         private final Map<Name, Integer> assembled = new HashMap<>();
@@ -466,7 +468,7 @@ public final class LedgerReader {
                 ledger.copy(stepTopic);
                 return;
             }
-            if (trained.putIfAbsent(name, withoutEntries(step)) != null) {
+            if (trained.putIfAbsent(name, packed.pack(step)) != null) {
                 ledger.contradict("batch " + name + " was trained on twice, to version "
                         + trained.get(name).getVersion() + " and to version " + step.getVersion());
                 return;
@@ -475,13 +477,6 @@ public final class LedgerReader {
             if (step.getEntries() != null) {
                 words.put(name, StepWords.of(step.getEntries()));
             }
-        }
-
-        /** Saves an object per rollout. */
-        private static TrainingStep withoutEntries(TrainingStep step) {
-            return step.getEntries() == null
-                    ? step
-                    : TrainingStep.newBuilder(step).setEntries(null).build();
         }
 
         /** True if the log begins with a later one. */
