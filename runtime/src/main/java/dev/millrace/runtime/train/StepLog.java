@@ -1,9 +1,9 @@
 package dev.millrace.runtime.train;
 
+import dev.millrace.audit.ledger.PackedSteps;
 import dev.millrace.log.LogConnection;
 import dev.millrace.runtime.report.StepRow;
 import dev.millrace.schemas.TrainingStep;
-import dev.millrace.schemas.packed.PackedSteps;
 import dev.millrace.stages.IdleStages;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;

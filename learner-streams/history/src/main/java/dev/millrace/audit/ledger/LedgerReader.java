@@ -19,7 +19,6 @@ import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.schemas.VersionSpan;
-import dev.millrace.schemas.packed.PackedSteps;
 import dev.millrace.schemas.run.RunTopics;
 import dev.millrace.schemas.serde.AvroRecordDeserializer;
 import dev.millrace.schemas.serde.AvroSerde;

@@ -1,10 +1,11 @@
-package dev.millrace.schemas.packed;
+package dev.millrace.audit.ledger;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.millrace.schemas.StepEntry;
 import dev.millrace.schemas.TrainingStep;
+import dev.millrace.topology.Samples;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -53,21 +54,6 @@ class PackedStepsTest {
     }
 
     private static TrainingStep.Builder step(Map<String, Double> metrics) {
-        return TrainingStep.newBuilder()
-                .setRunId("r")
-                .setEpoch(0)
-                .setPolicyId("policy")
-                .setBatchId(0)
-                .setVersion(1)
-                .setWeightsSha256("ab")
-                .setRolloutsTrained(6)
-                .setRolloutsMasked(2)
-                .setTokensTrainable(400)
-                .setTokensTrained(100)
-                .setRewardMean(0.25)
-                .setLearningRate(1e-3)
-                .setMetrics(metrics)
-                .setStartedAtMs(1_000)
-                .setFinishedAtMs(2_500);
+        return TrainingStep.newBuilder(Samples.starved(0, 1)).setMetrics(metrics);
     }
 }

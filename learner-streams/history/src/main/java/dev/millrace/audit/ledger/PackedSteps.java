@@ -1,4 +1,4 @@
-package dev.millrace.schemas.packed;
+package dev.millrace.audit.ledger;
 
 import dev.millrace.schemas.TrainingStep;
 import java.util.AbstractMap;
