@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.Callable;
 import org.apache.kafka.common.utils.internals.AppInfoParser;
 import picocli.CommandLine;
@@ -144,15 +145,7 @@ final class ChaosCommand implements Callable<Integer> {
             return 0;
         }
         Path folder = folder();
-        ChaosPlan plan;
-        try {
-            plan = plan(folder);
-        } catch (ConfigException e) {
-            if (directory == null) {
-                remove(folder);
-            }
-            throw e;
-        }
+        ChaosPlan plan = plan(folder);
         if (only.isEmpty()) {
             ChaosPlan.leftOut().forEach((kind, why) -> out.println("left out: " + kind.word() + ", for " + why));
         }
@@ -180,7 +173,7 @@ final class ChaosCommand implements Callable<Integer> {
             out.println("the report is " + report);
         }
         if (result.isHeld() && directory == null) {
-            remove(folder);
+            new Scratch(folder).close();
         } else {
             out.println("logs and data are in " + folder);
         }
@@ -222,7 +215,7 @@ final class ChaosCommand implements Callable<Integer> {
 
     private Path folder() throws IOException {
         if (directory == null) {
-            return Files.createTempDirectory("millrace-chaos-");
+            return Path.of(System.getProperty("java.io.tmpdir"), "millrace-chaos-" + UUID.randomUUID());
         }
         if (Files.isDirectory(directory)) {
             try (DirectoryStream<Path> files = Files.newDirectoryStream(directory)) {
@@ -234,10 +227,6 @@ final class ChaosCommand implements Callable<Integer> {
             }
         }
         return directory.toAbsolutePath();
-    }
-
-    private static void remove(Path folder) throws IOException {
-        new Scratch(folder).close();
     }
 
     private static ChaosResult read(Path file) {
