@@ -129,14 +129,16 @@ public final class MillraceTopology {
 
     /** Returns the topics that the topology reads. */
     static Set<String> inputs(TopologyConfig config, RunTopics topics) {
-        Set<String> inputs = new HashSet<>(config.join().partnerTopics(topics));
-        inputs.addAll(List.of(
-                topics.rollouts(),
-                topics.scores(),
-                topics.trajectories(),
-                topics.policyVersions(),
-                topics.trainingLog()));
+        Set<String> inputs = joined(config, topics);
+        inputs.addAll(List.of(topics.trajectories(), topics.policyVersions(), topics.trainingLog()));
         return inputs;
+    }
+
+    /** Returns the topics that trajectories are joined from. */
+    static Set<String> joined(TopologyConfig config, RunTopics topics) {
+        Set<String> joined = new HashSet<>(config.join().partnerTopics(topics));
+        joined.addAll(List.of(topics.rollouts(), topics.scores()));
+        return joined;
     }
 
     /** Largest value of a record that the log is set up for. */

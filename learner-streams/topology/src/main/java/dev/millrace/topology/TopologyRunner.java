@@ -25,8 +25,10 @@ import io.micrometer.core.instrument.config.MeterFilter;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -179,7 +181,10 @@ public final class TopologyRunner implements AutoCloseable {
                 : new KafkaStreams(
                         topology,
                         settings,
-                        new StaticTransactionalIds(StreamsProperties.transactionalPrefix(connection, name)));
+                        new StaticTransactionalIds(
+                                StreamsProperties.transactionalPrefix(connection, name),
+                                connection.topics().trajectories(),
+                                MillraceTopology.joined(config, connection.topics())));
         made.setUncaughtExceptionHandler(this::failed);
         CountDownLatch runs = running;
         CountDownLatch ends = ended;
@@ -661,7 +666,7 @@ public final class TopologyRunner implements AutoCloseable {
 
     /**
      * Creates the engine's clients: producers with transactional ids that survive a crash, and a consumer that tolerates a
-     * truncated log.
+     * truncated log and does not join faster than batches are made.
      *
      * <p>Without state on disk, the engine names its transactions after a random number drawn at each start. A transaction
      * that a crash left open then stays open until the broker times it out, and read_committed consumers wait for that.
@@ -669,10 +674,17 @@ public final class TopologyRunner implements AutoCloseable {
      */
     static final class StaticTransactionalIds implements KafkaClientSupplier {
         private final String transactionalPrefix;
+        private final String trajectories;
+        private final Set<String> joined;
 
-        /** @param transactionalPrefix prefix of the ids */
-        StaticTransactionalIds(String transactionalPrefix) {
+        /**
+         * @param transactionalPrefix prefix of the ids
+         * @param joined topics that trajectories are joined from
+         */
+        StaticTransactionalIds(String transactionalPrefix, String trajectories, Set<String> joined) {
             this.transactionalPrefix = transactionalPrefix;
+            this.trajectories = trajectories;
+            this.joined = joined;
         }
 
         @Override
@@ -709,7 +721,7 @@ public final class TopologyRunner implements AutoCloseable {
 
         @Override
         public Consumer<byte[], byte[]> getConsumer(Map<String, Object> config) {
-            return new ShortenedLogConsumer(config);
+            return new InputConsumer(config, trajectories, joined);
         }
 
         @Override
@@ -727,25 +739,63 @@ public final class TopologyRunner implements AutoCloseable {
         }
 
         /**
-         * Resumes at the new end of a partition that lost its tail, as after a power loss or an unclean election.
+         * Resumes at the new end of a partition that lost its tail, as after a power loss or an unclean election. The engine
+         * alone would reset to the beginning of the partition, and drop every rollout on it as a duplicate.
          *
-         * <p>The engine alone would reset to the beginning of the partition, and drop every rollout on it as a duplicate.
+         * <p>Joins nothing while more than {@value #MAX_WAITING} trajectories wait for their batch. All partitions get the same
+         * share of fetches and of the thread, and the join has the more of them: in a backlog it would leave batches a
+         * fraction of the rate until all is joined.
          */
-        static final class ShortenedLogConsumer extends KafkaConsumer<byte[], byte[]> {
-            private static final Logger LOG = LoggerFactory.getLogger(ShortenedLogConsumer.class);
+        static final class InputConsumer extends KafkaConsumer<byte[], byte[]> {
+            private static final Logger LOG = LoggerFactory.getLogger(InputConsumer.class);
+            /** What the engine takes from a poll. */
+            private static final long MAX_WAITING = 1_000;
 
-            ShortenedLogConsumer(Map<String, Object> config) {
+            private final String trajectories;
+            private final Set<String> joined;
+            /** Paused during a poll, and not by the engine. */
+            private final Set<TopicPartition> held = new HashSet<>();
+
+            InputConsumer(Map<String, Object> config, String trajectories, Set<String> joined) {
                 super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+                this.trajectories = trajectories;
+                this.joined = joined;
             }
 
             @Override
             public ConsumerRecords<byte[], byte[]> poll(Duration timeout) {
+                if (waiting() > MAX_WAITING) {
+                    assignment().stream()
+                            .filter(partition -> joined.contains(partition.topic()))
+                            .forEach(held::add);
+                    held.removeAll(paused());
+                    super.pause(held);
+                }
                 try {
                     return super.poll(timeout);
                 } catch (LogTruncationException e) {
                     seekNewEnds(e, this::seek);
                     return ConsumerRecords.empty();
+                } finally {
+                    held.retainAll(assignment());
+                    super.resume(held);
+                    held.clear();
                 }
+            }
+
+            private long waiting() {
+                return assignment().stream()
+                        .filter(partition -> partition.topic().equals(trajectories))
+                        .mapToLong(partition -> currentLag(partition).orElse(0))
+                        .max()
+                        .orElse(0);
+            }
+
+            /** The engine pauses what is restored; a poll that rebalances must not resume that. */
+            @Override
+            public void pause(Collection<TopicPartition> partitions) {
+                held.removeAll(partitions);
+                super.pause(partitions);
             }
 
             /**

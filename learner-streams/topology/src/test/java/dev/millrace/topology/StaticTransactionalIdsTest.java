@@ -6,11 +6,13 @@ import dev.millrace.topology.TopologyRunner.StaticTransactionalIds;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.junit.jupiter.api.Test;
 
 class StaticTransactionalIdsTest {
-    private final StaticTransactionalIds clients = new StaticTransactionalIds("run-topology");
+    private final StaticTransactionalIds clients =
+            new StaticTransactionalIds("run-topology", "trajectories", Set.of("rollouts"));
 
     @Test
     void shouldNameTransactionsByTheThreadAndNotByWhatTheEngineDrew() {

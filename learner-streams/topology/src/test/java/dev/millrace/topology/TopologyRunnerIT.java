@@ -15,17 +15,25 @@ import dev.millrace.schemas.LearnerBatch;
 import dev.millrace.schemas.Trajectory;
 import dev.millrace.topology.TopologyRunner.GroupSetup;
 import dev.millrace.topology.TopologyRunner.StaticTransactionalIds;
+import dev.millrace.topology.TopologyRunner.StaticTransactionalIds.InputConsumer;
 import dev.millrace.topology.state.StateStores;
 import dev.millrace.topology.task.TopologyMeters;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsConfig;
@@ -96,6 +104,58 @@ class TopologyRunnerIT {
                                         StandardCharsets.UTF_8))
                                 .isEqualTo("unreadable");
                     });
+        }
+    }
+
+    @Test
+    void shouldReadNothingToJoinWhileManyTrajectoriesWait() {
+        try (RunOnBroker run = new RunOnBroker(broker, "ahead.")) {
+            String trajectories = run.connection.topics().trajectories();
+            String rollouts = run.connection.topics().rollouts();
+            for (int batch = 0; batch < 30; batch++) {
+                for (int i = 0; i < 99; i++) {
+                    run.send(trajectories, "policy", new byte[] {1});
+                }
+                settled(run.send(trajectories, "policy", new byte[] {1}));
+            }
+            for (int group = 0; group < 16; group++) {
+                settled(run.send(rollouts, "g" + group, new byte[] {1}));
+            }
+            Map<String, Object> settings = run.connection.consumer(Map.of(
+                    ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest",
+                    ConsumerConfig.MAX_PARTITION_FETCH_BYTES_CONFIG, 1, // a batch, so that partitions take turns
+                    ConsumerConfig.MAX_POLL_RECORDS_CONFIG, 100));
+            try (InputConsumer consumer = new InputConsumer(settings, trajectories, Set.of(rollouts))) {
+                List<TopicPartition> inputs = Stream.of(rollouts, trajectories)
+                        .flatMap(topic -> consumer.partitionsFor(topic).stream())
+                        .map(of -> new TopicPartition(of.topic(), of.partition()))
+                        .toList();
+                TopicPartition waiting = new TopicPartition(trajectories, 0);
+                TopicPartition ofTheEngine = inputs.get(0);
+                Map<String, Integer> read = new HashMap<>();
+                consumer.assign(List.of(waiting));
+                while (read.isEmpty()) {
+                    consumer.poll(Duration.ofMillis(100))
+                            .forEach(record -> read.merge(record.topic(), 1, Integer::sum));
+                }
+                consumer.assign(inputs);
+                consumer.pause(List.of(ofTheEngine));
+
+                int held = 0;
+                while (consumer.currentLag(waiting).orElseThrow() > 0 || !read.containsKey(rollouts)) {
+                    boolean behind = consumer.currentLag(waiting).orElseThrow() > 1_000;
+                    ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
+                    records.forEach(record -> read.merge(record.topic(), 1, Integer::sum));
+                    if (behind) {
+                        held++;
+                        assertThat(read).doesNotContainKey(rollouts);
+                    }
+                    assertThat(consumer.paused()).containsExactly(ofTheEngine);
+                }
+
+                assertThat(held).isGreaterThanOrEqualTo(15);
+                assertThat(read).containsEntry(trajectories, 3_000);
+            }
         }
     }
 
@@ -202,7 +262,10 @@ class TopologyRunnerIT {
                         directory.resolve("ghost"),
                         StreamsConfig.EXACTLY_ONCE_V2,
                         name)),
-                new StaticTransactionalIds(StreamsProperties.transactionalPrefix(run.connection, name) + "-ghost"));
+                new StaticTransactionalIds(
+                        StreamsProperties.transactionalPrefix(run.connection, name) + "-ghost",
+                        run.connection.topics().trajectories(),
+                        MillraceTopology.joined(config, run.connection.topics())));
     }
 
     private static void sendBatch(RunOnBroker run, String group) {

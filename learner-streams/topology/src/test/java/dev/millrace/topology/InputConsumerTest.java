@@ -3,7 +3,7 @@ package dev.millrace.topology;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.millrace.topology.TopologyRunner.StaticTransactionalIds.ShortenedLogConsumer;
+import dev.millrace.topology.TopologyRunner.StaticTransactionalIds.InputConsumer;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.LogTruncationException;
@@ -11,14 +11,14 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.junit.jupiter.api.Test;
 
-class ShortenedLogConsumerTest {
+class InputConsumerTest {
     private static final TopicPartition FIRST = new TopicPartition("rollouts", 0);
     private static final TopicPartition SECOND = new TopicPartition("rollouts", 1);
 
     private final Map<TopicPartition, Long> places = new HashMap<>();
 
     private void seekNewEnds(Map<TopicPartition, OffsetAndMetadata> ends) {
-        ShortenedLogConsumer.seekNewEnds(
+        InputConsumer.seekNewEnds(
                 new LogTruncationException("lost", Map.of(FIRST, 2_280L, SECOND, 7L), ends),
                 (partition, end) -> places.put(partition, end.offset()));
     }
