@@ -28,11 +28,11 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.streams.KafkaStreams;
@@ -134,26 +134,28 @@ class TopologyRunnerIT {
                 TopicPartition ofTheEngine = inputs.get(0);
                 Map<String, Integer> read = new HashMap<>();
                 consumer.assign(List.of(waiting));
-                while (read.isEmpty()) {
+                await("a trajectory", () -> {
                     consumer.poll(Duration.ofMillis(100))
                             .forEach(record -> read.merge(record.topic(), 1, Integer::sum));
-                }
+                    return !read.isEmpty();
+                });
                 consumer.assign(inputs);
                 consumer.pause(List.of(ofTheEngine));
 
-                int held = 0;
-                while (consumer.currentLag(waiting).orElseThrow() > 0 || !read.containsKey(rollouts)) {
+                AtomicInteger held = new AtomicInteger();
+                await("all that can be read", () -> {
                     boolean behind = consumer.currentLag(waiting).orElseThrow() > 1_000;
-                    ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
-                    records.forEach(record -> read.merge(record.topic(), 1, Integer::sum));
+                    consumer.poll(Duration.ofMillis(100))
+                            .forEach(record -> read.merge(record.topic(), 1, Integer::sum));
                     if (behind) {
-                        held++;
+                        held.incrementAndGet();
                         assertThat(read).doesNotContainKey(rollouts);
                     }
                     assertThat(consumer.paused()).containsExactly(ofTheEngine);
-                }
+                    return consumer.currentLag(waiting).orElseThrow() == 0 && read.containsKey(rollouts);
+                });
 
-                assertThat(held).isGreaterThanOrEqualTo(15);
+                assertThat(held.get()).isGreaterThanOrEqualTo(15);
                 assertThat(read).containsEntry(trajectories, 3_000);
             }
         }
