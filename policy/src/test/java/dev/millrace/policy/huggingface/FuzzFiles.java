@@ -12,8 +12,7 @@ final class FuzzFiles {
 
     static synchronized Path folder() throws IOException {
         if (folder.toString().isEmpty()) {
-            folder = Files.createTempDirectory("fuzz");
-            folder.toFile().deleteOnExit();
+            folder = Files.createTempDirectory(Path.of("target"), "fuzz");
         }
         try (var left = Files.newDirectoryStream(folder)) {
             for (Path file : left) {

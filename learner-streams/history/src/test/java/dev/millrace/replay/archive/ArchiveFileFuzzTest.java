@@ -21,7 +21,7 @@ public class ArchiveFileFuzzTest {
     /** Called by the fuzzer with what it made up. */
     public static void fuzzerTestOneInput(byte[] input) throws IOException {
         if (folder.toString().isEmpty()) {
-            folder = Files.createTempDirectory("fuzz");
+            folder = Files.createTempDirectory(Path.of("target"), "fuzz");
         }
         ArchiveIndex made = MadeArchive.write(folder);
         PartitionFile first = made.files().get(0);

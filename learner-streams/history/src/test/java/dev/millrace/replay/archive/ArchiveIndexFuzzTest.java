@@ -25,7 +25,7 @@ public class ArchiveIndexFuzzTest {
     /** Called by the fuzzer with generated input. */
     public static void fuzzerTestOneInput(byte[] input) throws IOException {
         if (folder.toString().isEmpty()) {
-            folder = Files.createTempDirectory("fuzz");
+            folder = Files.createTempDirectory(Path.of("target"), "fuzz");
             files = MadeArchive.write(folder).files();
         }
         String text = new String(input, StandardCharsets.UTF_8);
