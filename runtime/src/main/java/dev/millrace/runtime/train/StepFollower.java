@@ -9,6 +9,7 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.function.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.Deserializer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,6 +41,8 @@ public final class StepFollower implements Runnable {
         try (log) {
             log.fromBeginning(connection.topics().trainingLog());
             log.follow(record -> take(record, deserializer), () -> {});
+        } catch (WakeupException e) {
+            LOG.debug("stopped before it had read anything", e); // only stop() wakes this reader
         }
     }
 

@@ -7,15 +7,22 @@ import dev.millrace.infra.broker.BrokerConfig;
 import dev.millrace.infra.broker.Durability;
 import dev.millrace.infra.broker.EmbeddedBroker;
 import dev.millrace.log.run.RoleRights;
+import dev.millrace.log.run.RunLog;
+import dev.millrace.log.run.TopicsConfig;
 import dev.millrace.runtime.config.ConfigException;
 import dev.millrace.runtime.config.ConfigLayers;
 import dev.millrace.runtime.rights.SecuredBroker;
+import dev.millrace.runtime.train.StepLog;
+import dev.millrace.schemas.run.RunIdentity;
+import dev.millrace.schemas.run.RunTopics;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.Writer;
 import java.nio.file.Path;
+import java.time.Clock;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
@@ -93,6 +100,23 @@ class SingleRoleIT {
                         .hasMessageContaining("run.recorded is true")
                         .hasMessageContaining("writes to run late");
             }
+        }
+    }
+
+    @Test
+    void shouldEndAStepLogThatIsStoppedBeforeItBegins() {
+        try (EmbeddedBroker broker = EmbeddedBroker.start(folder);
+                RunLog log = RunLog.open(
+                        Map.of("bootstrap.servers", broker.bootstrapServers()),
+                        new RunTopics("short."),
+                        new RunIdentity("short", 0, "policy"),
+                        TopicsConfig.defaults(),
+                        "",
+                        Clock.systemUTC())) {
+            StepLog steps = new StepLog(log.connection());
+            steps.stop();
+            steps.run();
+            assertThat(steps.steps()).isEmpty();
         }
     }
 
