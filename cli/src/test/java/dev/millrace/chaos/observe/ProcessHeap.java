@@ -48,7 +48,6 @@ public final class ProcessHeap {
                             "-J-Xmx48m",
                             "-J-XX:+UseSerialGC",
                             "-J-XX:TieredStopAtLevel=1",
-                            "-J-Dsun.tools.attach.attachTimeout=" + LIMIT_S * 1000, // 10 s are too few on busy cores
                             Long.toString(pid),
                             "GC.class_histogram"))
                     .redirectErrorStream(true)
