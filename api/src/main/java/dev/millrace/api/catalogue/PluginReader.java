@@ -11,7 +11,6 @@ import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Optional;
@@ -131,7 +130,7 @@ final class PluginReader {
             if (kinds.isEmpty() && origin != Origin.BUILT_IN) {
                 throw new PluginException(where + " (" + name + ") offers no kind; take the jar away");
             }
-            HashSet<Kind> own = new HashSet<>();
+            List<Kind> own = new ArrayList<>();
             for (Kind kind : kinds) {
                 requireUsable(where, kind);
                 for (Kind other : own) {
