@@ -20,6 +20,7 @@ public final class LearnerMemory {
     private final DecoderShape shape;
     private final Optional<LoraShape> lora;
     private final boolean readsNorms;
+    private final PassMemory pass;
     private final int longest;
     private final int sequences;
 
@@ -28,6 +29,7 @@ public final class LearnerMemory {
         this.shape = config.shape();
         this.lora = config.learner().lora().shape();
         this.readsNorms = config.algorithm().advantage().optionalInputs().contains(StageInput.GRADIENT_NORMS);
+        this.pass = PassMemory.of(shape, lora, step.activations(), step.logits());
         int response = config.admission().sampling().maxTokens() == 0
                 ? config.task().task().responseTokens()
                 : config.admission().sampling().maxTokens();
@@ -40,14 +42,16 @@ public final class LearnerMemory {
     /**
      * Refuses a run whose longest sequence would not fit.
      *
+     * @return a start-up message about the size of the gradient's micro-batches; empty where a whole batch fits
      * @throws ConfigException naming the needed and the available memory, and the ways out
      */
-    public static void require(MillraceConfig config) {
+    public static Optional<String> require(MillraceConfig config) {
         LearnerMemory memory = new LearnerMemory(config);
         long bound = memory.limit().bytes();
-        long one = memory.bytes(1, memory.step.activations());
+        long one = memory.bytes(memory.pass, 1);
         if (one > bound) {
-            long recomputed = memory.bytes(1, Activations.RECOMPUTED);
+            long recomputed = memory.bytes(
+                    PassMemory.of(memory.shape, memory.lora, Activations.RECOMPUTED, memory.step.logits()), 1);
             throw new ConfigException(String.format(
                     Locale.ROOT,
                     "one sequence of %,d tokens, the longest that this run can have, takes %,d MB on the gradient's way forward and back; each of"
@@ -66,15 +70,13 @@ public final class LearnerMemory {
                                     ", or learner.step.recompute=true, which takes %,d MB a shard",
                                     megabytes(recomputed))));
         }
+        return memory.sentence();
     }
 
-    /** A start-up message about the size of the gradient's micro-batches; empty where a whole batch fits. */
-    public static Optional<String> sentence(MillraceConfig config) {
-        LearnerMemory memory = new LearnerMemory(config);
-        int most = (memory.sequences + memory.step.shards() - 1) / memory.step.shards();
-        int fit = PassMemory.of(memory.shape, memory.lora, memory.step.activations(), memory.step.logits())
-                .sequences(memory.longest, memory.limit());
-        long bytes = memory.bytes(Math.min(fit, most), memory.step.activations());
+    private Optional<String> sentence() {
+        int most = (sequences + step.shards() - 1) / step.shards();
+        int fit = pass.sequences(longest, limit());
+        long bytes = bytes(pass, Math.min(fit, most));
         if (fit >= most && bytes < 64L << 20) {
             return Optional.empty();
         }
@@ -83,19 +85,19 @@ public final class LearnerMemory {
                 "a gradient takes at most %,d sequences of %,d tokens at once in each of %d shards, %,d MB together by the estimate, of %,d MB"
                         + " (learner.step.memory_mb)%s",
                 Math.min(fit, most),
-                memory.longest,
-                memory.step.shards(),
-                megabytes(bytes * memory.step.shards()),
-                megabytes(memory.step.passBytes(memory.shape)),
-                memory.step.recompute() ? ", its layers computed again on the way back (learner.step.recompute)" : ""));
+                longest,
+                step.shards(),
+                megabytes(bytes * step.shards()),
+                megabytes(step.passBytes(shape)),
+                step.recompute() ? ", its layers computed again on the way back (learner.step.recompute)" : ""));
     }
 
     private MicrobatchLimit limit() {
         return step.limit(shape);
     }
 
-    private long bytes(int count, Activations activations) {
-        long gradient = PassMemory.of(shape, lora, activations, step.logits()).bytes(count, longest);
+    private long bytes(PassMemory of, int count) {
+        long gradient = of.bytes(count, longest);
         return readsNorms ? Math.max(gradient, GradientNormSession.bytes(shape, 1, longest)) : gradient;
     }
 

@@ -81,10 +81,10 @@ public final class Preflight {
     }
 
     private String memory() {
-        LearnerMemory.require(config);
+        Optional<String> gradient = LearnerMemory.require(config);
         List<String> sentences = new ArrayList<>();
         ModelSizes.sentence(config).ifPresent(sentences::add);
-        LearnerMemory.sentence(config).ifPresent(sentences::add);
+        gradient.ifPresent(sentences::add);
         return sentences.isEmpty() ? "the model is small" : String.join("; ", sentences);
     }
 

@@ -133,9 +133,9 @@ public final class TrainRun {
         if (!directory.resumed() && !config.model().checkpoint().isEmpty()) {
             say(PretrainedDefaults.sentence(config));
         }
-        LearnerMemory.require(config);
+        Optional<String> gradient = LearnerMemory.require(config);
         ModelSizes.sentence(config).ifPresent(this::say);
-        LearnerMemory.sentence(config).ifPresent(this::say);
+        gradient.ifPresent(this::say);
         config.algorithm().doubts().forEach(this::say);
         MDC.put("run", config.run().id());
         try {

@@ -32,15 +32,15 @@ class LearnerMemoryTest {
 
     @Test
     void shouldSayHowMuchGoesAtOnceAndWhatThatTakes() {
-        assertThat(LearnerMemory.sentence(bind()).orElseThrow())
+        assertThat(LearnerMemory.require(bind()).orElseThrow())
                 .matches(
                         "a gradient takes at most \\d+ sequences of 1,0\\d\\d tokens at once in each of 2 shards, [\\d,]+ MB"
                                 + " together by the estimate, of 2,048 MB \\(learner.step.memory_mb\\)");
-        assertThat(LearnerMemory.sentence(bind("learner.step.recompute=true", "learner.step.memory_mb=1000"))
+        assertThat(LearnerMemory.require(bind("learner.step.recompute=true", "learner.step.memory_mb=1000"))
                         .orElseThrow())
                 .endsWith(
                         "of 1,000 MB (learner.step.memory_mb), its layers computed again on the way back (learner.step.recompute)");
-        assertThat(LearnerMemory.sentence(MillraceConfig.defaults())).isEmpty();
+        assertThat(LearnerMemory.require(MillraceConfig.defaults())).isEmpty();
     }
 
     @Test
