@@ -81,13 +81,10 @@ public final class RunLog implements AutoCloseable {
             Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
-            if (schemaRegistryUrl.isEmpty()) {
-                administration.prepareSchemas();
-            }
+            refuseOrphans(administration, topics);
+            administration.prepareClaim(topics, schemaRegistryUrl.isEmpty());
             SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, true);
             try {
-                refuseOrphans(administration, topics);
-                administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
                 ClaimedRun claimed = claims.claim(created.run(), created.configuration(), clock);
                 administration.prepareRun(topics, created.partnerTopics());

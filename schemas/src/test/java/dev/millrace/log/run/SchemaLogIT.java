@@ -255,7 +255,7 @@ class SchemaLogIT {
                 name,
                 d.timeoutMs());
         try (TopicAdministration administration = new TopicAdministration(client, config)) {
-            administration.prepareSchemas();
+            administration.prepare(List.of(new TopicAdministration.RunTopicSettings(config).schemas()));
         }
         return name;
     }
