@@ -170,9 +170,6 @@ public final class Scorer implements AutoCloseable {
      * @throws dev.millrace.policy.session.NonFiniteScoreException if the policy has diverged
      */
     public void run() {
-        if (!log.open(() -> stopped)) {
-            return;
-        }
         Optional<PolicyVersion> first =
                 feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
         if (first.isEmpty()) {
@@ -184,7 +181,8 @@ public final class Scorer implements AutoCloseable {
         try (Scoring scoring = purpose == ScorerPurpose.LEARNER
                 ? BatchScoring.open(connection, feed, engine, config, shape)
                 : FixedScoring.open(connection, feed, engine, purpose, config, shape)) {
-            while (!stopped) {
+            boolean isOpen = log.open(() -> stopped);
+            while (isOpen && !stopped) {
                 if (scoring.newest() == Scoring.NOT_SERVING) {
                     pulse.turn(Optional.empty());
                 } else {
@@ -198,7 +196,7 @@ public final class Scorer implements AutoCloseable {
                     commit(read, scorable, scores, serving);
                 }
             }
-            if (servedVersion != Scoring.NOT_SERVING) {
+            if (isOpen && servedVersion != Scoring.NOT_SERVING) {
                 log.commit(
                         ConsumerRecords.empty(),
                         List.of(),

@@ -13,7 +13,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Lifecycle of a sampling role: takes over its id, waits for the first version, samples until stopped, closes its
+ * Lifecycle of a sampling role: waits for the first version, takes over its id, samples until stopped, closes its
  * writer.
  */
 final class SamplingRole implements AutoCloseable {
@@ -59,13 +59,10 @@ final class SamplingRole implements AutoCloseable {
 
     /** Returns when the sampling does, or where it is stopped before it could begin. */
     void run(Sampling sampling) {
-        if (!writer.takeOver(() -> stopped)) {
-            return;
-        }
-        pulse.turn();
         Optional<PolicyVersion> first =
                 feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
-        if (first.isEmpty()) {
+        pulse.turn();
+        if (first.isEmpty() || !writer.takeOver(() -> stopped)) {
             return;
         }
         pulse.turn();

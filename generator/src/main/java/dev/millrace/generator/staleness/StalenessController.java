@@ -144,16 +144,16 @@ public final class StalenessController implements AutoCloseable {
     public void run() {
         try {
             config.sampling().notice().ifPresent(notice -> LOG.warn("admission.sampling: {}", notice));
-            Optional<ReleasedSamples> found = log.open(2 * gate.room(), () -> stopped);
-            Optional<PolicyVersion> first = found.isEmpty()
-                    ? Optional.empty()
-                    : feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
+            Optional<PolicyVersion> first =
+                    feed.awaitFirst(connection.limit(config.firstVersionTimeoutMs()), () -> stopped);
             if (first.isEmpty()) {
                 return;
             }
             pulse.turn();
             PolicyVersion newest = first.get();
-            goesOnWith(found, newest);
+            if (!goesOnWith(log.open(2 * gate.room(), () -> stopped), newest)) {
+                return;
+            }
             LOG.info(
                     "admission continues with request {}: {} samples in flight; of this epoch {} were released, {} lost, {} consumed",
                     samples.nextOrdinal(),
