@@ -81,10 +81,13 @@ public final class RunLog implements AutoCloseable {
             Clock clock) {
         try (TopicAdministration administration = new TopicAdministration(clientProperties, config)) {
             administration.requireReachable();
-            refuseOrphans(administration, topics);
-            administration.prepareClaim(topics, schemaRegistryUrl.isEmpty());
+            if (schemaRegistryUrl.isEmpty()) {
+                administration.prepareSchemas();
+            }
             SchemaRegistry registry = registry(clientProperties, config, schemaRegistryUrl, true);
             try {
+                refuseOrphans(administration, topics);
+                administration.prepareClaim(topics);
                 RunClaims claims = new RunClaims(clientProperties, topics, registry, config.timeoutMs());
                 ClaimedRun claimed = claims.claim(created.run(), created.configuration(), clock);
                 administration.prepareRun(topics, created.partnerTopics());

@@ -226,15 +226,14 @@ public final class TopicAdministration implements AutoCloseable {
         return all;
     }
 
-    /**
-     * Makes the topic that says whose a run's topics are, or checks it.
-     *
-     * @param keepsSchemas whether the schemas are on the log, whose topic then comes with it
-     */
-    public void prepareClaim(RunTopics topics, boolean keepsSchemas) {
-        RunTopicSettings settings = new RunTopicSettings(config);
-        TopicSettings claim = settings.claim(topics);
-        prepare(keepsSchemas ? List.of(settings.schemas(), claim) : List.of(claim));
+    /** Makes the topic in which schemas are kept when no registry is configured, or checks it. */
+    public void prepareSchemas() {
+        prepare(List.of(new RunTopicSettings(config).schemas()));
+    }
+
+    /** Makes the topic that says whose a run's topics are, or checks it. */
+    public void prepareClaim(RunTopics topics) {
+        prepare(List.of(new RunTopicSettings(config).claim(topics)));
     }
 
     /**

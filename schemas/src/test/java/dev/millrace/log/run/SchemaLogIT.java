@@ -255,7 +255,7 @@ class SchemaLogIT {
                 name,
                 d.timeoutMs());
         try (TopicAdministration administration = new TopicAdministration(client, config)) {
-            administration.prepare(List.of(new TopicAdministration.RunTopicSettings(config).schemas()));
+            administration.prepareSchemas();
         }
         return name;
     }

@@ -55,7 +55,7 @@ class TopicAdministrationIT {
     void shouldCreateEveryTopicWithItsSettingsAndAcceptThemTheNextTime() throws Exception {
         RunTopics topics = new RunTopics("settings.");
         try (TopicAdministration administration = new TopicAdministration(client, CONFIG)) {
-            administration.prepareClaim(topics, false);
+            administration.prepareClaim(topics);
             administration.prepareRun(topics, Set.of());
             administration.prepareRun(topics, Set.of());
             assertThat(administration.existing(topics.all()))
